@@ -1,0 +1,44 @@
+# Every target makes what it needs; nothing else has to be installed but Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+DEMO := $(VENV)/qwen2.5-7b.json
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test lab notebooks images bench clean
+
+$(READY): .ci/lock.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement .ci/lock.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+demo: $(READY)  ## the main job: size a preset, and a config.json of another family
+	@echo "A preset, by name:"; echo
+	@$(BIN)/costmodel size llama-3-8b --on h100-sxm --batch 16 --context 8192
+	@$(BIN)/costmodel models --config qwen2.5-7b > $(DEMO)
+	@echo; echo "A config.json of another family, by its path:"; echo
+	@$(BIN)/costmodel size $(DEMO) --on h100-sxm --batch 16 --context 8192
+	@echo; echo "The notebooks are in notebooks/; 'make lab' opens the first in JupyterLab."
+
+test: $(READY)  ## everything CI runs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest --rootdir=notebooks -c notebooks/pytest.ini notebooks
+
+lab: $(READY)  ## read the notebooks
+	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+
+notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
+	$(BIN)/python notebooks/execute.py
+
+images: $(READY)  ## write every figure
+	$(BIN)/python -m costmodel.plotting images
+
+bench: $(READY)  ## ours against the alternative, side by side, with ratios
+	$(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

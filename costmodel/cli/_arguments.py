@@ -1,0 +1,66 @@
+"""Arguments that several commands share: counts, shares, formats, and how answers are printed."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from costmodel.common.errors import CostModelError
+from costmodel.common.formats import number_format
+
+
+def count(text: str) -> int:
+    """A positive whole number."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 1 <= value <= 10**15:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 10^15, got {text[:40]!r}")
+    return value
+
+
+def share(text: str) -> Fraction:
+    """A share from 0 up to, but not including, 1, exactly: 0.1 is a tenth."""
+    try:
+        value = Decimal(text)
+        if value.is_finite() and 0 <= value < 1 and value.as_tuple().exponent >= -30:
+            return Fraction(value)
+    except InvalidOperation:
+        value = Decimal(-1)
+    raise argparse.ArgumentTypeError(f"must be a share at least 0 and below 1, got {text[:40]!r}")
+
+
+def storage(text: str) -> str:
+    """The name of a number format."""
+    try:
+        return number_format(text).name
+    except CostModelError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json: the same answer for scripts."""
+    parser.add_argument("--json", action="store_true", help="print JSON, in SI base units")
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """--weights: the format weights are stored in."""
+    parser.add_argument("--weights", type=storage, metavar="FORMAT", help="bf16, fp8, int8, int4, … (default: as stored)")
+
+
+def add_deployment(parser: argparse.ArgumentParser) -> None:
+    """What is deployed and how it is used."""
+    parser.add_argument("--batch", type=count, default=1, metavar="N", help="sequences decoded together (default 1)")
+    parser.add_argument("--context", type=count, default=1024, metavar="N", help="tokens each attends to (default 1024)")
+    parser.add_argument("--prompt", type=count, metavar="N", help="tokens of the prompt (default: the context)")
+    add_weights(parser)
+    parser.add_argument(
+        "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"
+    )
+
+
+def print_json(answer: Mapping[str, object] | list) -> None:
+    """Print plain JSON; a number that JSON cannot hold is an error, not NaN."""
+    print(json.dumps(answer, indent=2, allow_nan=False, ensure_ascii=False))

@@ -1,0 +1,98 @@
+"""`costmodel size`: does it fit, how fast, how many users."""
+
+import argparse
+
+from costmodel.cli._arguments import add_deployment, add_json, print_json, share
+from costmodel.hardware import accelerator
+from costmodel.sizing import Deployment
+from costmodel.tables import with_prefix
+from costmodel.zoo import load
+
+NAME = "size"
+HELP = "size a model on an accelerator: memory, latency, throughput, and which wall is near"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("model", metavar="MODEL", help="a preset (see 'costmodel models') or the path of a config.json")
+    parser.add_argument("--on", required=True, metavar="ACCELERATOR", help="see 'costmodel hardware'")
+    add_deployment(parser)
+    parser.add_argument("--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free (default 0)")
+    parser.add_argument("--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out")
+    add_json(parser)
+
+
+def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dict[str, object]:
+    """Everything `size` says, under the keys that scripts rely on; exact integers stay integers."""
+    step = deployment.decode(batch, context)
+    return {
+        "model": deployment.model.name,
+        "accelerator": deployment.accelerator.name,
+        "params": deployment.params,
+        "weight_bytes": deployment.weight_bytes,
+        "cache_bytes_per_sequence": deployment.cache_bytes(context),
+        "memory_bytes": step.memory_bytes,
+        "capacity_bytes": deployment.accelerator.capacity,
+        "fits": deployment.fits(batch, context),
+        "wall": deployment.wall(batch, context),
+        "largest_batch": deployment.largest_batch(context),
+        "longest_context": deployment.longest_context(batch),
+        "ttft_s": deployment.prefill(prompt).seconds,
+        "seconds_per_token": step.seconds_per_token,
+        "tokens_per_s": step.tokens_per_s,
+        "tokens_per_s_per_user": step.tokens_per_s_per_user,
+        "bound": step.bound,
+        "intensity": step.timing.intensity,
+        "ridge": step.timing.ridge,
+    }
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the sizing."""
+    deployment = Deployment(
+        load(options.model), accelerator(options.on), options.weights, options.cache, options.reserve, textbook=options.textbook
+    )
+    prompt = options.prompt or options.context
+    found = answer(deployment, options.batch, options.context, prompt)
+    if options.json:
+        print_json(found)
+    else:
+        print(in_words(deployment, found, options.batch, options.context, prompt))
+
+
+def _at_most(value: int | None) -> str:
+    return "unbounded" if value is None else f"{value:,}"
+
+
+def in_words(deployment: Deployment, found: dict[str, object], batch: int, context: int, prompt: int) -> str:
+    """The sizing as lines for a person."""
+    model, device = deployment.model, deployment.accelerator
+    weights, computed = deployment.weights or model.stored_dtype(), device.peak_dtype(deployment.compute)
+    verdict = {
+        None: "fits",
+        "weights": "does not fit: the weights alone are too large",
+        "cache": "does not fit: the cache is too large",
+    }
+    reserved = f" less {float(deployment.reserve):.3g} in reserve" if deployment.reserve else ""
+    method = "textbook closed form" if deployment.textbook else "the fastest that physics allows: one roofline over the whole pass"
+    lines = [
+        f"{model.name} on {device.name}: weights {weights}, cache {deployment.cache}, arithmetic {computed}",
+        f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({method})",
+        "",
+        f"memory           {with_prefix(found['memory_bytes'], 'B')} of {with_prefix(device.capacity, 'B')}{reserved}: "
+        f"{verdict[found['wall']]}",
+        f"  weights        {with_prefix(found['weight_bytes'], 'B')} ({found['params']:,} parameters)",
+        f"  cache          {with_prefix(found['cache_bytes_per_sequence'], 'B')} per sequence",
+        f"largest batch    {_at_most(found['largest_batch'])} at context {context:,}",
+        f"longest context  {_at_most(found['longest_context'])} at batch {batch:,}, by memory",
+        f"first token      {with_prefix(found['ttft_s'], 's')} after a prompt of {prompt:,}",
+        f"decode           {with_prefix(found['seconds_per_token'], 's')} per token: {found['tokens_per_s']:,.4g} tokens/s, "
+        f"{found['tokens_per_s_per_user']:,.4g} per user",
+        f"bound            {found['bound']}: {found['intensity']:.3g} FLOP/byte, ridge {found['ridge']:.4g}",
+    ]
+    notes = list(model.notes) if deployment.weights is None else []
+    if model.positions and max(context, prompt) > model.positions:
+        notes.append(f"the model was made for contexts up to {model.positions:,}")
+    if computed != deployment.compute:
+        notes.append(f"{device.name} has no {deployment.compute} units: timed at its {computed} peak")
+    return "\n".join([*lines, *(f"note: {note}" for note in notes)])

@@ -1,0 +1,1 @@
+"""What both towers may use: no SymPy in here."""

@@ -1,0 +1,80 @@
+"""Arithmetic that serves Python integers and SymPy expressions alike, exactly.
+
+Formulas here are written once and fed either numbers or symbols. Three operations would spoil that: `/` turns
+integers into floats, and SymPy's `Min` and `Max` cost milliseconds where `min` and `max` do.
+"""
+
+from fractions import Fraction
+from math import ceil
+from numbers import Integral
+from numbers import Number as PlainNumber
+
+from sympy import Expr, Integer, Max, Min
+
+from costmodel.common.errors import CostModelError
+
+Number = int | float | Fraction | Expr
+
+
+def is_plain(*values: object) -> bool:
+    """Whether every value is an ordinary Python number, so that nothing symbolic is involved."""
+    return all(isinstance(value, PlainNumber) and not isinstance(value, Expr) for value in values)
+
+
+def quotient(a: Number, b: Number) -> Number:
+    """a/b: an int where it comes out even, a Fraction where not, an expression where either is one.
+
+    Examples
+    --------
+    >>> quotient(32, 8), quotient(1, 2)
+    (4, Fraction(1, 2))
+    """
+    if is_plain(a, b) and not isinstance(a, float) and not isinstance(b, float):
+        return tidy(Fraction(a) / Fraction(b))
+    return a / b
+
+
+def tidy(value: Number) -> Number:
+    """A Fraction that is whole becomes the int it equals; anything else stays."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def smallest(a: Number, b: Number) -> Number:
+    """min(a, b), symbolic where either is."""
+    if is_plain(a, b):
+        return min(a, b)
+    return a if a == b else Min(a, b)
+
+
+def largest(a: Number, b: Number) -> Number:
+    """max(a, b), symbolic where either is."""
+    if is_plain(a, b):
+        return max(a, b)
+    return a if a == b else Max(a, b)
+
+
+def stored_bytes(elements: Number, width: Number) -> Number:
+    """Elements x width [byte]; half a byte still takes a whole one, so plain numbers round up to an int."""
+    value = tidy(elements * width)
+    return ceil(value) if is_plain(value) else value
+
+
+def ratio(a: Number, b: Number) -> Number:
+    """a/b where exactness ends: a float for plain numbers, an exact expression where either is one."""
+    return float(a / b) if is_plain(a, b) else a / b
+
+
+def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Number:
+    """Pass on a symbol or a whole number within limits; refuse anything else by name.
+
+    Raises
+    ------
+    CostModelError
+        naming what it is, its value, and what would be accepted
+    """
+    if isinstance(value, Expr) and not value.is_number:
+        return value
+    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= value <= limit:
+        return int(value)
+    wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
+    raise CostModelError(f"{what} must be {wanted}, got {value!r}")

@@ -1,0 +1,75 @@
+"""A whole answer: totals of generating M tokens after a prompt of P, with and without a key/value cache.
+
+Without a cache every new token re-runs the prefix: passes over P, P + 1, …, P + M − 1 tokens. With one, the prompt is
+prefilled once and each further token is a pass over itself alone.
+"""
+
+from collections.abc import Callable
+
+from sympy import Expr, expand, summation
+
+from costmodel.exact import Number, is_plain, quotient
+from costmodel.model import Model
+from costmodel.symbols import M, P, index
+
+
+def _total(term: Callable[[Number], Number], first: Number, count: Number) -> Number:
+    """Σ term(first + i) for i = 0 … count − 1: a plain sum of plain numbers, else a closed form."""
+    if is_plain(first, count) and is_plain(term(first + 0) if count else 0):
+        return sum(term(first + i) for i in range(count))
+    return expand(summation(expand(term(first + index)), (index, 0, count - 1)))
+
+
+def naive_positions(prompt: Number = P, generated: Number = M) -> Number:
+    """Positions processed without a cache: M·P + M(M − 1)/2.
+
+    Examples
+    --------
+    >>> naive_positions(8, 16)
+    248
+    """
+    return generated * prompt + quotient(generated * (generated - 1), 2)
+
+
+def cached_positions(prompt: Number = P, generated: Number = M) -> Number:
+    """Positions processed with a cache: P + M − 1.
+
+    Examples
+    --------
+    >>> cached_positions(8, 16)
+    23
+    """
+    return prompt + generated - 1
+
+
+def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: object) -> Number:
+    """Σ over i = 0 … M − 1 of the FLOPs of a prefill of P + i tokens, for one sequence [FLOP].
+
+    Parameters
+    ----------
+    model : sizes may be symbols
+    prompt, generated : P and M
+    switches : causal, head, elementwise
+    """
+    return _total(lambda n: model.prefill(1, n, **switches).flops, prompt, generated)
+
+
+def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: object) -> Number:
+    """FLOPs of a prefill of P tokens plus Σ over i = 1 … M − 1 of a decode step at context P + i [FLOP].
+
+    Parameters
+    ----------
+    model : sizes may be symbols
+    prompt, generated : P and M
+    switches : causal, head, elementwise
+
+    Examples
+    --------
+    >>> from costmodel.model import transformer
+    >>> tiny = transformer(V=16, D=16, F=64, N=2, K=2, H=8, L=2, norms=False, gated=False)
+    >>> naive_flops(tiny, 8, 16, causal=False, head="all"), cached_flops(tiny, 8, 16, causal=False, head="all")
+    (3709952, 333312)
+    """
+    steps = _total(lambda n: model.decode(1, n, **switches).flops, prompt + 1, generated - 1)
+    first = model.prefill(1, prompt, **switches).flops
+    return expand(first + steps) if isinstance(first + steps, Expr) else first + steps

@@ -1,0 +1,29 @@
+"""What the layers share: parameters are the weights that the ledger's rows read."""
+
+from costmodel.exact import Number
+from costmodel.ops import Ledger
+from costmodel.passes import ForwardPass
+
+ONE_TOKEN = ForwardPass(1, 1, 1)
+
+
+class Layer:
+    """A layer prices a forward pass; what it stores follows from what it reads, unless it says otherwise."""
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """The rows of one forward pass through this layer."""
+        raise NotImplementedError
+
+    @property
+    def params(self) -> Number:
+        """Stored parameters: each weight is read exactly once in a pass."""
+        return self.ledger(ONE_TOKEN).elements("weight")
+
+    @property
+    def matrix_params(self) -> Number:
+        """Parameters in matrices, biases and gains left out: what textbook counts include."""
+        return self.params
+
+    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+        """Elements that one sequence of `context` tokens keeps between passes."""
+        return 0

@@ -1,0 +1,135 @@
+"""Attention with N query heads over K key/value heads of width H: MHA (K = N), GQA, MQA (K = 1).
+
+Accounting as in FlashAttention (Dao et al., 2205.14135): the S x T scores stay on chip. Grouped heads after Ainslie
+et al. (2305.13245).
+"""
+
+from dataclasses import dataclass
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient, smallest
+from costmodel.layers._layer import Layer
+from costmodel.ops import Ledger, Row, contract, elementwise
+from costmodel.passes import ForwardPass
+from costmodel.symbols import D, H, K, N
+
+
+def kv_elements(context: Number, kv_heads: Number, head_width: Number, window: Number | None = None) -> Number:
+    """Keys and values one layer keeps for one sequence: 2·K·H·min(S, W) elements."""
+    kept = context if window is None else smallest(context, window)
+    return 2 * kv_heads * head_width * kept
+
+
+@dataclass(frozen=True)
+class Attention(Layer):
+    """One attention layer.
+
+    params = 2·D·N·H + 2·D·K·H, plus biases and query/key gains where there are any;
+    cache = 2·K·H·min(S, W) elements per sequence.
+
+    Attributes
+    ----------
+    width, heads, kv_heads, head_width : D, N, K, H
+    window : W, the keys a query may see, itself included; None for all
+    qkv_bias, out_bias : whether the projections have biases
+    qk_norm : whether queries and keys are normalised per head, with learned gains of width H each
+    """
+
+    width: Number = D
+    heads: Number = N
+    kv_heads: Number = K
+    head_width: Number = H
+    window: Number | None = None
+    qkv_bias: bool = False
+    out_bias: bool = False
+    qk_norm: bool = False
+
+    def __post_init__(self) -> None:
+        if is_plain(self.heads, self.kv_heads) and self.heads % self.kv_heads:
+            raise CostModelError(f"query heads ({self.heads}) must be a multiple of key/value heads ({self.kv_heads})")
+
+    def _sizes(self, forward: ForwardPass) -> dict[str, Number]:
+        heads = {"D": self.width, "N": self.heads, "K": self.kv_heads, "H": self.head_width}
+        return forward.sizes | heads | {"S": forward.keys(self.window)}
+
+    @property
+    def matrix_params(self) -> Number:
+        """2·D·N·H + 2·D·K·H."""
+        plain = Attention(self.width, self.heads, self.kv_heads, self.head_width)
+        return plain.params
+
+    def cache_elements(self, context: Number) -> Number:
+        """2·K·H·min(S, W)."""
+        return kv_elements(context, self.kv_heads, self.head_width, self.window)
+
+    def core(self, forward: ForwardPass) -> Ledger:
+        """Scores, softmax and the weighted sum of values: 4·B·pairs·N·H FLOPs, scores never leaving the chip."""
+        sizes, pairs = self._sizes(forward), forward.pairs(self.window)
+        softmax = 5 * forward.batch * self.heads * pairs if forward.elementwise else 0
+        scores = contract(
+            "B T K G H, B S K H -> B K G T S",
+            sizes=sizes, roles=("activation", "cache", "activation"), on_chip=[-1], visible=pairs,
+        )  # fmt: skip
+        values = contract(
+            "B K G T S, B S K H -> B T K G H",
+            sizes=sizes, roles=("activation", "cache", "activation"), on_chip=[0], visible=pairs,
+        )  # fmt: skip
+        on_chip = elementwise("B K G T S", sizes=sizes, on_chip=True)
+        return Ledger([Row("scores", scores), Row("softmax", on_chip.with_flops(softmax)), Row("values", values)])
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """Projections, RoPE, the core and the output projection; K and V are written to the cache as they are made."""
+        sizes = self._sizes(forward)
+        counted = forward.elementwise
+        cached = ("activation", "weight", "cache")
+        rows = [
+            Row("query", contract("B T D, D N H -> B T N H", sizes=sizes)),
+            Row("key", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
+            Row("value", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
+        ]
+        if self.qkv_bias:
+            rows += [
+                Row(f"{name} bias", elementwise(f"B T {axes}", int(counted), sizes=sizes, gain=axes, on_chip=True))
+                for name, axes in (("query", "N H"), ("key", "K H"), ("value", "K H"))
+            ]
+        if self.qk_norm:
+            rows += [
+                Row(f"{name} norm", elementwise(f"B T {axes}", 4 * counted, sizes=sizes, gain="H", on_chip=True))
+                for name, axes in (("query", "N H"), ("key", "K H"))
+            ]
+        rows += [
+            Row(f"{name} RoPE", elementwise(f"B T {axes}", 3 * counted, sizes=sizes, on_chip=True))
+            for name, axes in (("query", "N H"), ("key", "K H"))
+        ]
+        out = [Row("output", contract("B T N H, N H D -> B T D", sizes=sizes))]
+        if self.out_bias:
+            out.append(Row("output bias", elementwise("B T D", int(counted), sizes=sizes, gain="D", on_chip=True)))
+        return Ledger(rows) + self.core(forward) + Ledger(out)
+
+
+def attention(
+    heads: Number = N, kv_heads: Number | None = None, head_width: Number | None = None, *, causal: bool = False
+) -> Ledger:
+    """The attention core of one layer as a ledger in B, S and T; multi-head with N·H = D unless told otherwise.
+
+    FLOPs = 4·B·S·T·D; bytes = 4·B·S·D + 4·B·T·D at 16 bit; intensity = S·T/(S + T).
+
+    Parameters
+    ----------
+    heads, kv_heads, head_width : N, K (None: K = N) and H (None: D/N)
+    causal : count only the pairs that the mask leaves, T·S − T(T−1)/2
+
+    Examples
+    --------
+    >>> attention().intensity, attention().at(T=1).intensity
+    (S*T/(S + T), S/(S + 1))
+    >>> attention(kv_heads=K, head_width=H).bytes
+    4*B*H*K*S + 4*B*H*N*T
+
+    References
+    ----------
+    Dao et al., FlashAttention, 2205.14135, section 3; Ainslie et al., GQA, 2305.13245, section 2.
+    """
+    width = quotient(D, heads) if head_width is None else head_width
+    layer = Attention(D, heads, heads if kv_heads is None else kv_heads, width)
+    return layer.core(ForwardPass(causal=causal))

@@ -1,0 +1,50 @@
+"""The two ends of the model: a table whose rows are looked up, and a head that scores the whole vocabulary."""
+
+from dataclasses import dataclass
+
+from costmodel.exact import Number
+from costmodel.layers._layer import Layer
+from costmodel.ops import Ledger, Op, Row, contract
+from costmodel.passes import ForwardPass
+from costmodel.symbols import D, V
+from costmodel.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Embedding(Layer):
+    """A V x D table that is gathered, not streamed: V·D parameters are stored, B·T·D are read."""
+
+    vocab: Number = V
+    width: Number = D
+
+    @property
+    def params(self) -> Number:
+        """V·D."""
+        return self.vocab * self.width
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """One row of the table per token, no FLOPs."""
+        elements = forward.batch * forward.tokens * self.width
+        rows = Tensor("B T D", elements, "weight")
+        return Ledger([Row("embedding", Op(0, (rows,), (Tensor("B T D", elements, "activation"),)))])
+
+
+@dataclass(frozen=True)
+class Unembedding(Layer):
+    """The head: D x V, read whole in every pass; it stores nothing of its own when tied to the embedding."""
+
+    vocab: Number = V
+    width: Number = D
+    tied: bool = False
+
+    @property
+    def params(self) -> Number:
+        """D·V, or 0 when tied."""
+        return 0 if self.tied else self.vocab * self.width
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """2·B·D·V FLOPs for the last position of each sequence, T times that for all."""
+        sizes = forward.sizes | {"D": self.width, "V": self.vocab}
+        if forward.head == "last":
+            sizes["T"] = 1
+        return Ledger([Row("unembedding", contract("B T D, D V -> B T V", sizes=sizes))])

@@ -1,0 +1,33 @@
+"""Normalisation: each vector scaled to unit size, with a learned gain (RMS norm; Zhang and Sennrich 1910.07467)."""
+
+from dataclasses import dataclass
+
+from costmodel.exact import Number
+from costmodel.layers._layer import Layer
+from costmodel.ops import Ledger, Row, elementwise
+from costmodel.passes import ForwardPass
+from costmodel.symbols import D
+
+
+@dataclass(frozen=True)
+class Norm(Layer):
+    """One norm of width D: params = D; it reads and writes B·T·D activations.
+
+    Attributes
+    ----------
+    width : D
+    name : what its row is called
+    """
+
+    width: Number = D
+    name: str = "norm"
+
+    @property
+    def matrix_params(self) -> Number:
+        """0: a gain is no matrix."""
+        return 0
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """Square, sum, scale, gain: 4 FLOPs an element where elementwise work is counted."""
+        sizes = forward.sizes | {"D": self.width}
+        return Ledger([Row(self.name, elementwise("B T D", 4 * forward.elementwise, sizes=sizes, gain="D"))])

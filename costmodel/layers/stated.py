@@ -1,0 +1,41 @@
+"""A model known only by its size: one row that reads every parameter, and a key/value cache beside it."""
+
+from dataclasses import dataclass
+
+from costmodel.exact import Number
+from costmodel.layers._layer import Layer
+from costmodel.layers.attention import kv_elements
+from costmodel.ops import Ledger, Op, Row
+from costmodel.passes import ForwardPass
+from costmodel.symbols import H, K, params
+from costmodel.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class StatedWeights(Layer):
+    """All weights as one matrix: 2·params FLOPs per token, params elements read per pass."""
+
+    stated: Number = params
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """One row; activations are left out, since no width is known."""
+        op = Op(2 * self.stated * forward.batch * forward.tokens, (Tensor("params", self.stated, "weight"),))
+        return Ledger([Row("weights", op)])
+
+
+@dataclass(frozen=True)
+class StatedCache(Layer):
+    """K key/value heads of width H whose query heads are unknown: cache traffic is counted, attention FLOPs are not."""
+
+    kv_heads: Number = K
+    head_width: Number = H
+
+    def cache_elements(self, context: Number) -> Number:
+        """2·K·H·S."""
+        return kv_elements(context, self.kv_heads, self.head_width)
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """S keys and values read, T written, per sequence."""
+        read = Tensor("B S K H", forward.batch * self.cache_elements(forward.context), "cache")
+        written = Tensor("B T K H", forward.batch * self.cache_elements(forward.tokens), "cache")
+        return Ledger([Row("cache", Op(0, (read,), (written,)))])

@@ -1,0 +1,221 @@
+"""Deployment: a model on an accelerator in given formats, and what that allows."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from costmodel.common.errors import CostModelError
+from costmodel.evaluate import compile_formulas
+from costmodel.exact import Number, is_plain, ratio, stored_bytes, tidy, whole
+from costmodel.hardware import Accelerator
+from costmodel.model import Model, element_bytes
+from costmodel.ops import Ledger
+from costmodel.roofline import Timing, timing
+from costmodel.symbols import B, S
+from costmodel.tensors import Widths
+
+FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
+
+
+@dataclass(frozen=True)
+class Decode:
+    """One decode step of a batch: its timing, and the memory it needs.
+
+    Attributes
+    ----------
+    timing : roofline (or textbook) timing of the step
+    batch, context : B and S
+    memory_bytes : weights + batch x cache per sequence [byte]
+    """
+
+    timing: Timing
+    batch: Number
+    context: Number
+    memory_bytes: Number
+
+    @property
+    def seconds_per_token(self) -> Number:
+        """Time of one step [s]."""
+        return self.timing.seconds
+
+    @property
+    def tokens_per_s_per_user(self) -> Number:
+        """1/seconds per token [token/s]."""
+        return ratio(1, self.seconds_per_token)
+
+    @property
+    def tokens_per_s(self) -> Number:
+        """batch/seconds per token [token/s]."""
+        return ratio(self.batch, self.seconds_per_token)
+
+    @property
+    def bound(self) -> str:
+        """ "memory" or "compute"."""
+        return self.timing.bound
+
+
+class _MemoryBound(Timing):
+    """The textbook's simplification of decoding: bytes/bandwidth, whatever the arithmetic."""
+
+    @property
+    def seconds(self) -> Number:
+        """bytes/bandwidth [s]."""
+        return self.memory_seconds
+
+    @property
+    def bound(self) -> str:
+        """Memory, by assumption."""
+        return "memory"
+
+
+class _ComputeBound(Timing):
+    """The textbook's simplification of prefilling: flops/peak, whatever the traffic."""
+
+    @property
+    def seconds(self) -> Number:
+        """flops/peak [s]."""
+        return self.compute_seconds
+
+    @property
+    def bound(self) -> str:
+        """Compute, by assumption."""
+        return "compute"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A model on an accelerator.
+
+    Parameters
+    ----------
+    model, accelerator : what runs, and on what
+    weights : format of the weights (None: as stored), or bytes per weight as a number or symbol
+    cache : format of the key/value cache, likewise
+    reserve : share of the capacity kept free for activations, fragmentation and the runtime
+    compute : dtype of the arithmetic; weights in fewer bits are widened to it
+    textbook : the memory-bound closed form in place of the roofline. Decode time is (weights + cache)/bandwidth with the
+        embedding counted, norms and biases left out; prefill time is 2·params·tokens/peak
+    """
+
+    model: Model
+    accelerator: Accelerator
+    weights: str | Number | None = None
+    cache: str | Number = "bf16"
+    reserve: Number = 0
+    compute: str = "bf16"
+    textbook: bool = False
+
+    def __post_init__(self) -> None:
+        reserve = self.reserve
+        if is_plain(reserve) and not 0 <= reserve < 1:
+            raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
+        if isinstance(reserve, float):  # 0.1 means a tenth, not the nearest binary fraction
+            object.__setattr__(self, "reserve", Fraction(str(reserve)))
+
+    @cached_property
+    def widths(self) -> Widths:
+        """Bytes per weight, cache element and activation."""
+        weights = self.model.stored_dtype() if self.weights is None else self.weights
+        return Widths(tidy(element_bytes(weights)), tidy(element_bytes(self.cache)), 2)
+
+    @cached_property
+    def params(self) -> Number:
+        """Parameters stored; in matrices only for the textbook form."""
+        return self.model.matrix_params if self.textbook else self.model.params
+
+    @cached_property
+    def weight_bytes(self) -> Number:
+        """Params x bytes per weight [byte]."""
+        return stored_bytes(self.params, self.widths.weight)
+
+    @property
+    def usable_bytes(self) -> Number:
+        """capacity·(1 − reserve) [byte]."""
+        return tidy(self.accelerator.capacity * (1 - self.reserve))
+
+    def cache_bytes(self, context: Number = S) -> Number:
+        """Cache of one sequence [byte]."""
+        return stored_bytes(self.model.cache_elements(context), self.widths.cache)
+
+    def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
+        """Weights + batch x cache per sequence [byte]."""
+        return self.weight_bytes + batch * self.cache_bytes(context)
+
+    def fits(self, batch: int, context: int) -> bool:
+        """Whether memory ≤ capacity·(1 − reserve)."""
+        return bool(self.memory_bytes(batch, context) <= self.usable_bytes)
+
+    def wall(self, batch: int, context: int) -> str | None:
+        """What does not fit: "weights" alone, the "cache" beside them, or nothing (None)."""
+        if self.weight_bytes > self.usable_bytes:
+            return "weights"
+        return None if self.fits(batch, context) else "cache"
+
+    def largest_batch(self, context: int) -> int | None:
+        """⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""
+        per_sequence = self.cache_bytes(whole(context, "context"))
+        if per_sequence == 0:
+            return None if self.wall(1, context) is None else 0
+        return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence))
+
+    def longest_context(self, batch: int) -> int | None:
+        """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded."""
+        batch = whole(batch, "batch")
+        if self.fits(batch, FOREVER):
+            return None
+        low, high = 0, FOREVER  # the cache never shrinks as the context grows
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.fits(batch, middle) else (low, middle)
+        return low
+
+    def _decode_ledger(self, batch: Number, context: Number) -> Ledger:
+        return self.model.decode(batch, context).sized(self.widths)
+
+    def decode(self, batch: Number = B, context: Number = S) -> Decode:
+        """One decode step: latency, throughput, what binds, memory.
+
+        Parameters
+        ----------
+        batch, context : sequences, and tokens each attends to; numbers or symbols
+
+        Returns
+        -------
+        Decode
+        """
+        batch, context = whole(batch, "batch"), whole(context, "context")
+        memory, bandwidth, peak = self.memory_bytes(batch, context), self.accelerator.bandwidth, self.accelerator.peak(self.compute)
+        if self.textbook:
+            step: Timing = _MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
+        else:
+            step = timing(self._decode_ledger(batch, context), self.accelerator, self.compute)
+        return Decode(step, batch, context, memory)
+
+    def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:
+        """Prefill of `batch` prompts; for one prompt its seconds are the time to first token.
+
+        Parameters
+        ----------
+        prompt, batch : tokens of each prompt, prompts at once; numbers or symbols
+        """
+        prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
+        if self.textbook:
+            flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
+            return _ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
+        return timing(self.model.prefill(batch, prompt).sized(self.widths), self.accelerator, self.compute)
+
+    @cached_property
+    def formulas(self) -> dict[str, Number]:
+        """Decode latency [s], throughput [token/s] and memory [byte] as formulas in B and S."""
+        step = self.decode(B, S)
+        return {"seconds_per_token": step.seconds_per_token, "tokens_per_s": step.tokens_per_s, "memory_bytes": step.memory_bytes}
+
+    def grid(self, batch: object, context: object) -> dict[str, object]:
+        """`formulas` on arrays of batch and context, which broadcast; compiled once.
+
+        Returns
+        -------
+        {name: float64 array}
+        """
+        compiled = compile_formulas(list(self.formulas.values()), (B, S))
+        return dict(zip(self.formulas, compiled(batch, context), strict=True))

@@ -1,0 +1,94 @@
+"""Tables and quantities for people: text in a terminal, HTML with mathematics in a notebook."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+
+from sympy import Basic, Expr, Integer, Max, Min, collect, expand, latex
+
+from costmodel.symbols import LATEX_NAMES, L
+
+PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+def latex_of(expression: object) -> str:
+    """LaTeX of a formula, in the notation's own spelling."""
+    return latex(expression, symbol_names=LATEX_NAMES) if isinstance(expression, Basic) else plain(expression)
+
+
+def display_form(formula: object) -> object:
+    """The formula as people write it: multiplied out, with what every layer shares gathered behind L."""
+    if not isinstance(formula, Expr):
+        return formula
+    if isinstance(formula, Max | Min):
+        return formula.func(*map(display_form, formula.args))
+    numerator, denominator = formula.as_numer_denom()
+    return collect(expand(numerator), L) / denominator
+
+
+def plain(value: object) -> str:
+    """A number as people write it: integers grouped in threes, other numbers to six digits, the rest as text.
+
+    Examples
+    --------
+    >>> plain(16060522496), plain(0.0123456789), plain("memory")
+    ('16,060,522,496', '0.0123457', 'memory')
+    """
+    if isinstance(value, int | Integer) and not isinstance(value, bool):
+        return f"{int(value):,}"
+    return f"{float(value):.6g}" if isinstance(value, float | Fraction) else str(value)
+
+
+def with_prefix(value: float, unit: str, digits: int = 4) -> str:
+    """A quantity with a decimal prefix: GB is 10^9 bytes, never 2^30.
+
+    Examples
+    --------
+    >>> with_prefix(16060522496, "B"), with_prefix(0.00477, "s"), with_prefix(0, "B")
+    ('16.06 GB', '4.77 ms', '0 B')
+    """
+    size = abs(float(value))
+    scale, prefix = next(((s, p) for s, p in PREFIXES if size >= s * (1 - 1e-9)), (1.0, ""))
+    return f"{float(value) / scale:.{digits}g} {prefix}{unit}"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A cell that is mathematics: text in a terminal, LaTeX in a notebook."""
+
+    value: object
+
+    def __str__(self) -> str:
+        return plain(self.value)
+
+    def html(self) -> str:
+        """The cell as inline LaTeX, a number as plain digits."""
+        return f"${latex_of(self.value)}$" if isinstance(self.value, Basic) else plain(self.value)
+
+
+def text_table(header: list[str], rows: list[list[object]]) -> str:
+    """An aligned table for a terminal."""
+    from tabulate import tabulate  # only when a table is printed: a single answer starts faster without it
+
+    cells = [[plain(cell) for cell in row] for row in rows]
+    return tabulate(cells, headers=header, disable_numparse=True, colalign=_alignment(rows))
+
+
+def _alignment(rows: list[list[object]]) -> tuple[str, ...] | None:
+    def numeric(cell: object) -> bool:
+        value = cell.value if isinstance(cell, Formula) else cell
+        return isinstance(value, int | float | Fraction) or cell == ""
+
+    return tuple("right" if all(map(numeric, column)) else "left" for column in zip(*rows, strict=True)) or None
+
+
+def html_table(header: list[str], rows: list[list[object]]) -> str:
+    """A table that notebooks show, formulas as LaTeX between dollar signs."""
+
+    def cell(value: object, tag: str = "td") -> str:
+        inner = value.html() if isinstance(value, Formula) else escape(plain(value))
+        return f'<{tag} style="text-align:left">{inner}</{tag}>'
+
+    lines = ["".join(cell(name, "th") for name in header), *("".join(map(cell, row)) for row in rows)]
+    head, *body = (f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"

@@ -1,0 +1,36 @@
+"""Real models: presets by name, and readers of published configurations."""
+
+import os
+from pathlib import Path
+
+from costmodel.common.errors import UnknownNameError
+from costmodel.model import Model
+from costmodel.zoo.config import model_from_config
+from costmodel.zoo.json_file import read_object
+from costmodel.zoo.presets import preset, preset_config, presets
+
+__all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
+
+
+def load(name: str | os.PathLike) -> Model:
+    """A Model by preset name, or from the path of a config.json.
+
+    Raises
+    ------
+    UnknownNameError
+        for a name that is neither a preset nor a file; near names are suggested
+    ConfigError
+        for a file that cannot be right or is not understood
+
+    Examples
+    --------
+    >>> load("llama-2-13b").params
+    13015864320
+    """
+    path = Path(name)
+    if isinstance(name, os.PathLike) or name.endswith(".json") or os.sep in name or (name not in presets() and path.exists()):
+        return model_from_config(read_object(path), str(path))
+    try:
+        return preset(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{error} A file is taken by its path, such as ./config.json") from None

@@ -1,0 +1,54 @@
+"""Models by name: published configurations, and the lesson's rounded ones, read like any other file."""
+
+import tomllib
+from functools import lru_cache
+from importlib.resources import files
+
+from costmodel.common.errors import CostModelError, resolve_name
+from costmodel.model import Model, stated_model
+from costmodel.zoo.config import model_from_config
+from costmodel.zoo.families import FAMILIES
+
+
+@lru_cache(maxsize=1)
+def presets() -> dict[str, dict[str, object]]:
+    """Every preset's record, by name."""
+    return tomllib.loads((files("costmodel") / "data" / "models.toml").read_text(encoding="utf-8"))
+
+
+def preset_config(name: str) -> dict[str, object]:
+    """The config.json of a preset, as a dictionary that the reader takes back.
+
+    Raises
+    ------
+    UnknownNameError
+        suggesting the near ones
+    CostModelError
+        for a rounded model, which has no configuration
+
+    Examples
+    --------
+    >>> preset_config("llama-3-8b")["num_key_value_heads"]
+    8
+    """
+    slug = resolve_name("model", name, presets())
+    record = dict(presets()[slug])
+    if "config" not in record:
+        raise CostModelError(f"{slug} is a rounded model known only by its size: it has no config.json")
+    config = dict(record["config"])
+    return {"architectures": [FAMILIES[config["model_type"]].architecture], **config}
+
+
+def preset(name: str) -> Model:
+    """Look up a preset; other case and an unambiguous beginning are accepted.
+
+    Examples
+    --------
+    >>> preset("Llama-3-8B").params
+    8030261248
+    """
+    slug = resolve_name("model", name, presets())
+    record = presets()[slug]
+    if "stated" in record:
+        return stated_model(**record["stated"], name=slug, family="rounded")
+    return model_from_config(preset_config(slug), slug, name=slug)
