@@ -8,7 +8,17 @@ from sympy import Basic, Expr, Integer, Max, Min, collect, expand, latex
 
 from costmodel.symbols import LATEX_NAMES, L
 
-PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+PREFIXES = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+)
 
 
 def latex_of(expression: object) -> str:
@@ -50,6 +60,17 @@ def with_prefix(value: float, unit: str, digits: int = 4) -> str:
     size = abs(float(value))
     scale, prefix = next(((s, p) for s, p in PREFIXES if size >= s * (1 - 1e-9)), (1.0, ""))
     return f"{float(value) / scale:.{digits}g} {prefix}{unit}"
+
+
+def rate(value: float) -> str:
+    """A rate for reading: whole from a hundred up, four digits below.
+
+    Examples
+    --------
+    >>> rate(14583.4), rate(124.675), rate(3.14159)
+    ('14,583', '125', '3.142')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
 
 
 @dataclass(frozen=True)

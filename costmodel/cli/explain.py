@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("quantity", metavar="QUANTITY", help=", ".join(QUANTITIES))
     parser.add_argument("--latex", action="store_true", help="the formula as LaTeX")
     parser.add_argument("--model", metavar="MODEL", help="also its value for this preset or config.json")
-    parser.add_argument("--on", default="h100-sxm", metavar="ACCELERATOR", help="accelerator for the value (default h100-sxm)")
+    parser.add_argument(
+        "--on", default="h100-sxm", metavar="ACCELERATOR", help="accelerator for the value (default h100-sxm)"
+    )
     parser.add_argument("--generated", type=count, default=256, metavar="N", help="tokens generated (default 256)")
     add_deployment(parser)
 
@@ -32,7 +34,11 @@ def run(options: argparse.Namespace) -> None:
     unit = f" [{asked.unit}]" if asked.unit else ""
     print(f"{asked.name}{unit}: {asked.meaning}\n")
     print(f"  {latex_of(formula) if options.latex else formula}\n")
-    print(text_table(["symbol", "meaning", "unit"], [[line.symbol.name, line.meaning, line.unit] for line in used_in(formula)]))
+    print(
+        text_table(
+            ["symbol", "meaning", "unit"], [[line.symbol.name, line.meaning, line.unit] for line in used_in(formula)]
+        )
+    )
     if value:
         print(f"\n{value}")
 

@@ -14,7 +14,9 @@ HELP = "count a model exactly: parameters, weight bytes, cache elements"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="a preset or the path of a config.json")
-    parser.add_argument("--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)")
+    parser.add_argument(
+        "--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)"
+    )
     add_weights(parser)
     parser.add_argument(
         "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"

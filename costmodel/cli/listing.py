@@ -51,17 +51,39 @@ class Hardware:
         """Print the records."""
         records = accelerators().values()
         if options.json:
-            keys = ("name", "title", "capacity", "driver_bytes", "bandwidth", "peaks", "fp16_accumulate", "interconnect", "tdp")
+            keys = (
+                "name",
+                "title",
+                "capacity",
+                "driver_bytes",
+                "bandwidth",
+                "peaks",
+                "fp16_accumulate",
+                "interconnect",
+                "tdp",
+            )
             print_json(
-                [{k: getattr(a, k) for k in keys} | {"source": a.source, "date": str(a.date), "note": a.note} for a in records]
+                [
+                    {k: getattr(a, k) for k in keys} | {"source": a.source, "date": str(a.date), "note": a.note}
+                    for a in records
+                ]
             )
         elif options.sources:
             print("\n\n".join(f"{a.name}: {a.title} ({a.date})\n  {a.source}\n  {a.note}" for a in records))
         else:
             header = ["name", "16-bit TFLOP/s", "TB/s", "GB", "ridge", "what"]
             rows = [
-                [a.name, f"{a.peak() / 1e12:g}", f"{a.bandwidth / 1e12:g}", f"{a.capacity / 1e9:g}", f"{a.ridge():.0f}", a.title]
+                [
+                    a.name,
+                    f"{a.peak() / 1e12:g}",
+                    f"{a.bandwidth / 1e12:g}",
+                    f"{a.capacity / 1e9:g}",
+                    f"{a.ridge():.0f}",
+                    a.title,
+                ]
                 for a in records
             ]
             print(text_table(header, rows))
-            print("\nDense peaks, fp32 accumulation; GB and TB are decimal. --sources says where each figure comes from.")
+            print(
+                "\nDense peaks, fp32 accumulation; GB and TB are decimal. --sources says where each figure comes from."
+            )

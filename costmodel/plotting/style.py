@@ -37,7 +37,9 @@ STYLE = {
 
 
 @contextmanager
-def canvas(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float] = (8.0, 4.2)) -> Iterator[tuple[Figure, list[Axes]]]:
+def canvas(
+    rows: int = 1, columns: int = 1, *, figsize: tuple[float, float] = (8.0, 4.2)
+) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure in the house style and its axes, left to right; it belongs to nobody's global state."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=figsize)
