@@ -12,7 +12,7 @@ from costmodel.model import transformer
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
 from costmodel.sizing import Deployment
-from costmodel.symbols import B, M, P, S, b_kv, b_w
+from costmodel.symbols import B, M, P, S, b_a, b_kv, b_w
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Quantity:
         return self.of(SYMBOLIC_DEPLOYMENT, At())
 
 
-SYMBOLIC_DEPLOYMENT = Deployment(transformer(), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv)
+SYMBOLIC_DEPLOYMENT = Deployment(transformer(), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv, activations=b_a)
 QUANTITIES: dict[str, Quantity] = {}
 
 

@@ -1,6 +1,6 @@
 """Deployment: a model on an accelerator in given formats, and what that allows."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -90,7 +90,7 @@ class Deployment:
     ----------
     model, accelerator : what runs, and on what
     weights : format of the weights (None: as stored), or bytes per weight as a number or symbol
-    cache : format of the key/value cache, likewise
+    cache, activations : format of the key/value cache and of activations, likewise
     reserve : share of the capacity kept free for activations, fragmentation and the runtime
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
@@ -99,8 +99,10 @@ class Deployment:
 
     model: Model
     accelerator: Accelerator
+    _: KW_ONLY
     weights: str | Number | None = None
     cache: str | Number = "bf16"
+    activations: str | Number = "bf16"
     reserve: Number = 0
     compute: str = "bf16"
     textbook: bool = False
@@ -116,7 +118,7 @@ class Deployment:
     def widths(self) -> Widths:
         """Bytes per weight, cache element and activation."""
         weights = self.model.stored_dtype() if self.weights is None else self.weights
-        return Widths(tidy(element_bytes(weights)), tidy(element_bytes(self.cache)), 2)
+        return Widths(*(tidy(element_bytes(width)) for width in (weights, self.cache, self.activations)))
 
     @cached_property
     def params(self) -> Number:

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
 
 def value_line(asked: Quantity, options: argparse.Namespace) -> str:
     """The value for one model on one accelerator, and at which sizes."""
-    deployment = Deployment(load(options.model), accelerator(options.on), options.weights, options.cache)
+    deployment = Deployment(load(options.model), accelerator(options.on), weights=options.weights, cache=options.cache)
     at = At(options.batch, options.context, options.prompt or options.context, options.generated)
     value = asked.of(deployment, at)
     where = f"batch {at.batch}, context {at.context}, prompt {at.prompt}, generated {at.generated}"

@@ -56,9 +56,9 @@ def run(options: argparse.Namespace) -> None:
     deployment = Deployment(
         load(options.model),
         accelerator(options.on),
-        options.weights,
-        options.cache,
-        options.reserve,
+        weights=options.weights,
+        cache=options.cache,
+        reserve=options.reserve,
         textbook=options.textbook,
     )
     prompt = options.prompt or options.context

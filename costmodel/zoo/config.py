@@ -76,17 +76,13 @@ def _family(fields: Fields, notes: list[str]) -> tuple[str, Family]:
         kind = by_architecture.get(architectures[0])
         if kind is None:
             raise fields.refuse(
-                f"missing model_type, and unknown architecture {architectures[0]!r}; known: {', '.join(by_architecture)}"
+                f"no model_type, and architecture {architectures[0]!r} is unknown; known: {', '.join(by_architecture)}"
             )
         notes.append(f"no model_type: taken as {kind} because architectures names {architectures[0]}")
     if kind not in FAMILIES:
-        raise fields.refuse(
-            f"unsupported model_type {kind!r} (custom code is never run); supported: {', '.join(FAMILIES)}"
-        )
+        raise fields.refuse(f"unsupported model_type {kind!r} (custom code is not run); known: {', '.join(FAMILIES)}")
     if other := [a for a in architectures if not a.endswith("ForCausalLM")]:
-        raise fields.refuse(
-            f"architectures names {other[0]!r}, whose head is not that of {FAMILIES[kind].architecture}"
-        )
+        raise fields.refuse(f"architectures names {other[0]!r}, not {FAMILIES[kind].architecture}: another head")
     return kind, FAMILIES[kind]
 
 
