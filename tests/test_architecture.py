@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).parent.parent / "costmodel"
 FLOORS = {
     "common": 0,
     "symbols": 1, "exact": 1,
-    "tables": 2, "operation": 2, "passes": 2, "evaluate": 2, "hardware": 2,
-    "ops": 3,
+    "tables": 2, "operation": 2, "passes": 2, "program": 2, "hardware": 2,
+    "ops": 3, "evaluate": 3,
     "layers": 4,
     "model": 5,
     "roofline": 6, "zoo": 6,

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Integer, Max, Min, Rational, Symbol, ceiling, floor
 
-from costmodel import evaluate
 from costmodel.common.errors import CostModelError
-from costmodel.evaluate import CHUNK, CompiledFormula, compile_formulas
+from costmodel.evaluate import CHUNK, CompiledFormula, compile_formulas, evaluate
 from costmodel.symbols import B, D, S, W
 
 
