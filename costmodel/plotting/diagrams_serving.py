@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from costmodel.plotting.diagrams import WIDTH, arrow, board, box, brace, gap, say
+from costmodel.plotting._shapes import WIDTH, arrow, board, box, brace, gap, say
 from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 
 
@@ -138,10 +138,3 @@ def static_against_continuous() -> Figure:
         for step in range(max(steps.values())):
             say(axes, 3.0 + 2.2 * step, 0.1, f"step {step + 1}", color=GREY)
     return figure
-
-
-DIAGRAMS = {
-    "prompt_order": prompt_order,
-    "block_table": block_table,
-    "static_against_continuous": static_against_continuous,
-}
