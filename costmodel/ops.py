@@ -14,7 +14,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain
 from costmodel.operation import ROLES, SIXTEEN_BIT, SYMBOLIC, Op, Tensor, Widths, axis_sizes, intensity, substitute
 from costmodel.symbols import bindings
-from costmodel.tables import Formula, html_table, text_table
+from costmodel.tables import Formula, Table
 
 
 def _axes(pattern: str, operand: str) -> list[str]:
@@ -138,7 +138,7 @@ class Row:
         return self.count * self.op.bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """Named rows whose sums are the totals; it shows itself as a table in a notebook and as text elsewhere.
 
@@ -205,7 +205,8 @@ class Ledger:
             if t.role == role and not t.on_chip
         )
 
-    def _table(self) -> tuple[list[str], list[list[object]]]:
+    def table(self) -> Table:
+        """The rows and their total."""
         lines = [[r.name, r.count, *r.op.operands, Formula(r.flops), Formula(r.bytes)] for r in self.rows]
         total = [
             "total",
@@ -214,10 +215,12 @@ class Ledger:
             "",
             *(Formula(expand(x) if isinstance(x, Expr) else x) for x in (self.flops, self.bytes)),
         ]
-        return ["step", "times", "reads", "writes", "FLOPs", "bytes"], [*lines, total]
+        return Table(["step", "times", "reads", "writes", "FLOPs", "bytes"], [*lines, total])
 
     def __str__(self) -> str:
-        return text_table(*self._table())
+        return str(self.table())
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table())
+        return self.table()._repr_html_()

@@ -4,7 +4,7 @@ import pytest
 from sympy import Integer, Max, simplify
 
 from costmodel.symbols import B, D, L, S, b_kv, memory_bandwidth, peak
-from costmodel.tables import Formula, display_form, html_table, latex_of, plain, rate, text_table, with_prefix
+from costmodel.tables import Formula, Table, display_form, latex_of, notation, plain, rate, with_prefix
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,14 @@ def test_display_form_is_the_same_formula() -> None:
 
 def test_tables_in_text_and_html() -> None:
     rows = [["a<b", 1234, Formula(B * S)], ["total", "", Formula(7)]]
-    assert "1,234" in text_table(["step", "times", "FLOPs"], rows)
-    html = html_table(["step", "times", "FLOPs"], rows)
+    table = Table(["step", "times", "FLOPs"], rows)
+    assert "1,234" in str(table)
+    assert repr(table) == str(table)
+    html = table._repr_html_()
     assert "a&lt;b" in html
     assert "$B S$" in html
+
+
+def test_notation_table_holds_what_a_formula_uses() -> None:
+    assert [row[0].value for row in notation(S * B).rows] == [B, S]
+    assert "sliding-window length" in str(notation())

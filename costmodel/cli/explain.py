@@ -6,8 +6,7 @@ from costmodel.cli._arguments import add_deployment, count
 from costmodel.hardware import accelerator
 from costmodel.quantities import QUANTITIES, At, Quantity, quantity
 from costmodel.sizing import Deployment
-from costmodel.symbols import used_in
-from costmodel.tables import display_form, latex_of, plain, text_table
+from costmodel.tables import display_form, latex_of, notation, plain
 from costmodel.zoo import load
 
 NAME = "explain"
@@ -34,11 +33,7 @@ def run(options: argparse.Namespace) -> None:
     unit = f" [{asked.unit}]" if asked.unit else ""
     print(f"{asked.name}{unit}: {asked.meaning}\n")
     print(f"  {latex_of(formula) if options.latex else formula}\n")
-    print(
-        text_table(
-            ["symbol", "meaning", "unit"], [[line.symbol.name, line.meaning, line.unit] for line in used_in(formula)]
-        )
-    )
+    print(notation(formula))
     if value:
         print(f"\n{value}")
 

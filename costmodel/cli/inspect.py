@@ -4,7 +4,7 @@ import argparse
 
 from costmodel.cli._arguments import add_json, add_weights, count, print_json, storage
 from costmodel.model import Model
-from costmodel.tables import text_table, with_prefix
+from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
 
 NAME = "inspect"
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         ["cache", f"{found['cache_elements']:,} elements at {options.context:,} tokens: "
                   f"{with_prefix(found['cache_bytes'], 'B')} in {options.cache}"],
     ]  # fmt: skip
-    print(text_table([model.name, ""], rows))
+    print(Table([model.name, ""], rows))
     for note in model.notes if options.weights is None else ():
         print(f"note: {note}")
     if options.ledger:

@@ -4,7 +4,7 @@ import argparse
 
 from costmodel.cli._arguments import add_json, print_json
 from costmodel.hardware import accelerators
-from costmodel.tables import text_table
+from costmodel.tables import Table
 from costmodel.zoo import load, preset_config, presets
 
 
@@ -31,7 +31,7 @@ class Models:
             print_json([{"name": name, "family": m.family, "params": m.params} for name, m in models.items()])
             return
         rows = [[name, m.family, m.params, m.cache_bytes(1), presets()[name]["title"]] for name, m in models.items()]
-        print(text_table(["name", "family", "parameters", "cache B/token", "what"], rows))
+        print(Table(["name", "family", "parameters", "cache B/token", "what"], rows))
 
 
 class Hardware:
@@ -83,7 +83,7 @@ class Hardware:
                 ]
                 for a in records
             ]
-            print(text_table(header, rows))
+            print(Table(header, rows))
             print(
                 "\nDense peaks, fp32 accumulation; GB and TB are decimal. --sources says where each figure comes from."
             )

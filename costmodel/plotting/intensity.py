@@ -54,7 +54,7 @@ def roofline(hardware: str = "h100-class", prompt: int = 1000, users: int = 64) 
         share = arithmetic_intensity(1) / ridge
         label(
             axes,
-            title=f"One user's decoding reaches {100 * share:.3g}% of the peak:\nthe left of the roof belongs to memory",
+            title=f"One user's decoding reaches {100 * share:.3g}% of the peak:\nleft of the ridge memory decides",
             x="FLOP per byte", y="FLOP/s",
         )  # fmt: skip
         axes.set_ylim(4e11, 3e15)

@@ -2,7 +2,7 @@
 
 import sys
 
-from costmodel.tables import text_table, with_prefix
+from costmodel.tables import Table, with_prefix
 from tests.benchmarks import spine
 
 
@@ -14,7 +14,7 @@ def main() -> int:
          "holds" if r.holds else "MISSED"]
         for r in results
     ]  # fmt: skip
-    print(text_table(["what", "ours", "against", "theirs", "ratio", "floor", ""], rows))
+    print(Table(["what", "ours", "against", "theirs", "ratio", "floor", ""], rows))
     return 0 if all(r.holds for r in results) else 1
 
 
