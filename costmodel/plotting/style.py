@@ -44,7 +44,7 @@ class Picture(Figure):
     @property
     def title(self) -> str:
         """The finding: the titles of its axes."""
-        return "; ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
+        return " ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         png = b64encode(rendered(self, "png")).decode()
