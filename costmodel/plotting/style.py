@@ -59,6 +59,8 @@ def canvas(
     with mpl.rc_context(STYLE):
         figure = Picture(figsize=figsize)
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once: a second layout would move things by a hair
 
 
 def label(axes: Axes, *, title: str, x: str = "", y: str = "") -> None:
