@@ -29,7 +29,7 @@ test: $(READY)  ## everything CI runs
 	cd notebooks && ../$(BIN)/python -m pytest
 
 lab: $(READY)  ## read the notebooks
-	$(BIN)/jupyter lab notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab --allow-root notebooks/00_start_here.ipynb
 
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
 	$(BIN)/python notebooks/execute.py
