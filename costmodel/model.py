@@ -140,7 +140,7 @@ class Model:
 def transformer(
     *, V: Number = V, D: Number = D, F: Number = F, N: Number = N, K: Number = K, H: Number = H, L: Number = L,
     norms: bool = True, gated: bool = True, tied_head: bool = False, qkv_bias: bool = False, out_bias: bool = False,
-    mlp_bias: bool = False, qk_norm: bool = False,
+    mlp_bias: bool = False, qk_norm: bool = False, norm_gain: bool = True, max_len: Number | None = None,
     windows: Sequence[tuple[Number | None, Number]] | None = None, **about: object,
 ) -> Model:  # fmt: skip
     """A dense decoder-only transformer; every size left out stays a symbol.
@@ -150,7 +150,8 @@ def transformer(
     Parameters
     ----------
     V, D, F, N, K, H, L : vocabulary, widths, heads, layers
-    norms, gated, tied_head, qkv_bias, out_bias, mlp_bias, qk_norm : what the architecture has
+    norms, gated, tied_head, qkv_bias, out_bias, mlp_bias, qk_norm, norm_gain : what the architecture has
+    max_len : rows of a learned table of positions; None for rotary positions, which store nothing
     windows : [(W or None, layers), …] when some layers attend through a sliding window
     about : name, family, dtype, positions, notes of the Model
 
@@ -170,15 +171,18 @@ def transformer(
     Touvron et al., Llama 2, 2307.09288, section 2.2.
     """
     V, D, F, N, K, H, L = (whole(v, n, limit=2**31) for v, n in zip((V, D, F, N, K, H, L), "VDFNKHL", strict=True))
-    norm = (lambda name: (Norm(D, name),)) if norms else (lambda name: ())
+    norm = lambda name: (Norm(D, name, norm_gain),) if norms else ()  # noqa: E731
     mlp = Mlp(D, F, gated=gated, bias=mlp_bias)
     blocks = []
     for window, count in [(None, L)] if windows is None else windows:
-        mixer = Attention(D, N, K, H, window=window, qkv_bias=qkv_bias, out_bias=out_bias, qk_norm=qk_norm)
+        mixer = Attention(
+            D, N, K, H, window=window, qkv_bias=qkv_bias, out_bias=out_bias, qk_norm=qk_norm, rope=max_len is None
+        )
         layers = (*norm("attention norm"), mixer, *norm("mlp norm"), mlp)
         blocks.append((Block(layers, "global" if window is None else "local"), count))
     after = (*norm("last norm"), Unembedding(V, D, tied=tied_head))
-    return Model(tuple(blocks), (Embedding(V, D),), after, tied_head=tied_head, **about)
+    positions = () if max_len is None else (Embedding(whole(max_len, "max_len"), D, "positions"),)
+    return Model(tuple(blocks), (Embedding(V, D), *positions), after, tied_head=tied_head, **about)
 
 
 def stated_model(

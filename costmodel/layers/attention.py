@@ -27,6 +27,7 @@ class Attention(Layer):
     window : W, the keys a query may see, itself included; None for all
     qkv_bias, out_bias : whether the projections have biases
     qk_norm : whether queries and keys are normalised per head, with learned gains of width H each
+    rope : whether queries and keys are rotated by their positions
     """
 
     width: Number = D
@@ -37,6 +38,7 @@ class Attention(Layer):
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: bool = False
+    rope: bool = True
 
     def __post_init__(self) -> None:
         if is_plain(self.heads, self.kv_heads) and self.heads % self.kv_heads:
@@ -91,10 +93,11 @@ class Attention(Layer):
                 Row(f"{name} norm", elementwise(f"B T {axes}", 4 * counted, sizes=sizes, gain="H", on_chip=True))
                 for name, axes in (("query", "N H"), ("key", "K H"))
             ]
-        rows += [
-            Row(f"{name} RoPE", elementwise(f"B T {axes}", 3 * counted, sizes=sizes, on_chip=True))
-            for name, axes in (("query", "N H"), ("key", "K H"))
-        ]
+        if self.rope:
+            rows += [
+                Row(f"{name} RoPE", elementwise(f"B T {axes}", 3 * counted, sizes=sizes, on_chip=True))
+                for name, axes in (("query", "N H"), ("key", "K H"))
+            ]
         out = [Row("output", contract("B T N H, N H D -> B T D", sizes=sizes))]
         if self.out_bias:
             out.append(Row("output bias", elementwise("B T D", int(counted), sizes=sizes, gain="D", on_chip=True)))

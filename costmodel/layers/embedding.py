@@ -12,10 +12,17 @@ from costmodel.symbols import D, V
 
 @dataclass(frozen=True)
 class Embedding(Layer):
-    """A V x D table that is gathered, not streamed: V·D parameters are stored, B·T·D are read."""
+    """A V x D table that is gathered, not streamed: V·D parameters are stored, B·T·D are read.
+
+    Attributes
+    ----------
+    vocab, width : V (or the most positions, for a table of learned positions) and D
+    name : what its row is called
+    """
 
     vocab: Number = V
     width: Number = D
+    name: str = "embedding"
 
     @property
     def params(self) -> Number:
@@ -26,7 +33,7 @@ class Embedding(Layer):
         """One row of the table per token, no FLOPs."""
         elements = forward.batch * forward.tokens * self.width
         rows = Tensor("B T D", elements, "weight")
-        return Ledger([Row("embedding", Op(0, (rows,), (Tensor("B T D", elements, "activation"),)))])
+        return Ledger([Row(self.name, Op(0, (rows,), (Tensor("B T D", elements, "activation"),)))])
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,18 @@ from costmodel.symbols import D
 
 @dataclass(frozen=True)
 class Norm(Layer):
-    """One norm of width D: params = D; it reads and writes B·T·D activations.
+    """One norm of width D: params = D, or 0 without a gain; it reads and writes B·T·D activations.
 
     Attributes
     ----------
     width : D
     name : what its row is called
+    gain : whether it has learned gains
     """
 
     width: Number = D
     name: str = "norm"
+    gain: bool = True
 
     @property
     def matrix_params(self) -> Number:
@@ -30,4 +32,11 @@ class Norm(Layer):
     def ledger(self, forward: ForwardPass) -> Ledger:
         """Square, sum, scale, gain: 4 FLOPs an element where elementwise work is counted."""
         sizes = forward.sizes | {"D": self.width}
-        return Ledger([Row(self.name, elementwise("B T D", 4 * forward.elementwise, sizes=sizes, gain="D"))])
+        return Ledger(
+            [
+                Row(
+                    self.name,
+                    elementwise("B T D", 4 * forward.elementwise, sizes=sizes, gain="D" if self.gain else None),
+                )
+            ]
+        )

@@ -1,0 +1,54 @@
+"""What choosing a token costs: logits are read, cut to candidates, exponentiated and drawn from.
+
+The order is temperature, top-k, softmax, top-p, draw. Holtzman et al. (1904.09751) for top-p.
+"""
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, smallest
+from costmodel.operation import Op, Tensor
+from costmodel.ops import Ledger, Row
+from costmodel.symbols import B, V
+
+
+def sampling(
+    *, batch: Number = B, vocab: Number = V, top_k: Number | None = None, top_p: bool = False, elementwise: bool = False
+) -> Ledger:
+    """The rows of one choice for each sequence, from logits to token.
+
+    bytes = 2·B·V + 6·B·n at 16 bit, with n = min(top_k, V) candidates (V without top-k), plus 4·B·n for top-p.
+
+    Parameters
+    ----------
+    batch, vocab : B, V
+    top_k : candidates kept by partial selection, one read of the logits; None keeps all
+    top_p : whether the candidates are sorted, read and written once more
+    elementwise : whether the FLOPs of softmax and draw count, as for the model's own softmax
+
+    Returns
+    -------
+    Ledger
+
+    Raises
+    ------
+    CostModelError
+        for a top_k below 1
+
+    Examples
+    --------
+    >>> sampling().bytes
+    8*B*V
+    >>> sampling(batch=1, vocab=128256, top_k=50, top_p=True).bytes
+    257012
+    """
+    if top_k is not None and is_plain(top_k) and top_k < 1:
+        raise CostModelError(f"top_k must be at least 1, got {top_k}; None keeps every token")
+    n = vocab if top_k is None else smallest(top_k, vocab)
+    logits, candidates = (Tensor(axes, batch * size, "activation") for axes, size in (("B V", vocab), ("B n", n)))
+    counted = int(elementwise)
+    rows = [
+        Row("temperature and selection", Op(counted * batch * vocab, (logits,))),
+        Row("softmax", Op(5 * counted * batch * n, (candidates,), (candidates,))),
+    ]
+    if top_p:
+        rows.append(Row("sort and cut", Op(0, (candidates,), (candidates,))))
+    return Ledger([*rows, Row("draw", Op(counted * batch * n, (candidates,)))])
