@@ -95,7 +95,7 @@ def allocate(shape: DecoderShape) -> DecoderWeights:
 
 
 def random_weights(shape: DecoderShape, seed: int) -> DecoderWeights:
-    """Seeded normal weights: matrices with variance 1/inputs, embeddings and positions 1/D, gains around 1."""
+    """Seeded normal weights: matrices with variance 1/inputs, embeddings 1/D, positions 1, gains near 1."""
     rng = np.random.default_rng(seed)
     weights = allocate(shape)
 
@@ -109,7 +109,7 @@ def random_weights(shape: DecoderShape, seed: int) -> DecoderWeights:
     if not shape.tied:
         fill(weights.head.values, shape.d_model**-0.5)
     if weights.positions is not None:
-        fill(weights.positions, shape.d_model**-0.5)
+        fill(weights.positions, 1.0)
     for gain in [weights.final_gain, *(g for layer in weights.layers for g in (layer.attention_gain, layer.mlp_gain))]:
         if gain is not None:
             fill(gain, 0.1, mean=1.0)
