@@ -110,8 +110,8 @@ def feed_forward(x: np.ndarray, up: Matrix, down: Matrix, work: Work) -> np.ndar
     """
     hidden = up.multiply(x, work)
     if "gate" in up.outputs:
-        hidden, gate = np.split(hidden, 2, axis=1)
-        hidden = hidden * silu(gate)
+        width = up.outputs["up"]
+        hidden = hidden[:, :width] * silu(hidden[:, width:])
     else:
         hidden = np.maximum(hidden, 0)
     return down.multiply(hidden, work)
