@@ -184,6 +184,6 @@ def _header(cursor: _Cursor) -> tuple[dict[str, object], dict[str, GGUFTensor]]:
     start = -(-cursor.at // alignment) * alignment
     tensors = {name: GGUFTensor(name, shape, kind, start + offset) for name, (shape, kind, offset) in found.items()}
     for tensor in tensors.values():
-        if tensor.start >= len(cursor.data):
-            raise cursor.fail(f"the data of tensor {tensor.name!r} is missing: the file ends early")
+        if tensor.start + tensor.size // 8 >= len(cursor.data):  # no type takes less than a bit per number
+            raise cursor.fail(f"the data of tensor {tensor.name!r} passes the end of the file")
     return metadata, tensors

@@ -7,9 +7,9 @@ import numpy as np
 
 from costmodel.common.errors import CostModelError
 from costmodel.lab.cache import KVCache
-from costmodel.lab.decoder import Decoder
 from costmodel.lab.filters import checked_logits
 from costmodel.lab.selection import top_k_mask
+from costmodel.lab.transformer import Decoder
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,15 @@ def rms_norm(x: np.ndarray, gain: np.ndarray | None, eps: float) -> np.ndarray:
     return normed if gain is None else normed * gain
 
 
-def rotary_table(head_dim: int, length: int, theta: float, dtype: np.dtype) -> np.ndarray:
-    """e^(i·m·theta^(-2j/H)) for positions m < length and pairs j < H/2 (Su et al., 2104.09864).
+def rotary_turns(positions: np.ndarray, head_dim: int, theta: float, dtype: np.dtype) -> np.ndarray:
+    """e^(i·m·theta^(-2j/H)) for positions m and pairs j < H/2 (Su et al., 2104.09864).
 
     Returns
     -------
-    (length, H/2), complex
+    (rows, H/2), complex, of twice the dtype's width
     """
     rates = theta ** (-np.arange(0, head_dim, 2) / head_dim)
-    return np.exp(1j * np.outer(np.arange(length), rates)).astype(np.result_type(dtype, np.complex64))
+    return np.exp(1j * np.outer(positions, rates)).astype(np.result_type(dtype, np.complex64))
 
 
 def rotate(x: np.ndarray, turns: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def rotate(x: np.ndarray, turns: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     x : (rows, heads, H)
-    turns : (rows, H/2), the rows' entries of `rotary_table`
+    turns : (rows, H/2), of `rotary_turns`
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 from costmodel.common.errors import CostModelError
 
 if TYPE_CHECKING:
-    from costmodel.lab.decoder import Decoder
+    from costmodel.lab.transformer import Decoder
 
 
 @dataclass(frozen=True)

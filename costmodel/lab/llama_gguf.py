@@ -6,8 +6,8 @@ import numpy as np
 
 from costmodel.common.errors import ConfigError
 from costmodel.common.gguf_file import GGUFFile, read_gguf
-from costmodel.lab.decoder import Decoder
 from costmodel.lab.shape import DecoderShape
+from costmodel.lab.transformer import Decoder
 from costmodel.lab.weights import DecoderWeights, allocate
 
 

@@ -21,6 +21,7 @@ from costmodel.lab.selection import draw, nucleus_mask, top_k_mask
 from costmodel.lab.summation import float32_sum, greedy_pick_with_summation_order
 
 __all__ = [
+    "candidates",
     "float32_sum",
     "greedy",
     "greedy_pick_with_summation_order",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.gguf_file import read_gguf
-from costmodel.lab.decoder import Decoder
 from costmodel.lab.llama_gguf import decoder_from_gguf
 from costmodel.lab.tokenizer import Tokenizer, tokenizer_from_gguf
+from costmodel.lab.transformer import Decoder
 
 VARIABLE = "COSTMODEL_GGUF"  # a path that takes precedence over the package
 PARAMS = 134_515_008
