@@ -146,7 +146,9 @@ def candidates(
     min_p = 0.0 if min_p is None else checked_share("min_p", min_p)
     if temperature == 0:
         return np.array([np.argmax(logits)]), np.ones(1)
-    ids = np.flatnonzero(top_k_mask(logits, limit))
+    ids = np.flatnonzero(top_k_mask(logits, limit)) if limit < len(logits) else np.arange(len(logits))
     probs = temperature_probs(logits[ids], temperature)
-    kept = nucleus_mask(probs, top_p) & (probs >= min_p * probs.max())
-    return ids[kept], probs[kept] / probs[kept].sum()
+    if top_p < 1 or min_p > 0:
+        kept = np.flatnonzero(nucleus_mask(probs, top_p) & (probs >= min_p * probs.max()))
+        ids, probs = ids[kept], probs[kept] / probs[kept].sum()
+    return ids, probs

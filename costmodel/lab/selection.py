@@ -6,6 +6,22 @@ ROUNDING = 1e-12  # how near to p a sum of float64 probabilities counts as havin
 FIRST_GUESS = 64  # tokens sorted at first when looking for a nucleus; grows eightfold
 
 
+def kth_largest(scores: np.ndarray, k: int) -> np.number:
+    """The k-th largest of (V,) scores: only those can be it that reach the k-th largest of many groups' maxima.
+
+    Examples
+    --------
+    >>> int(kth_largest(np.arange(10_000) % 7_919, 3))
+    7916
+    """
+    groups = max(8 * k, 1024)
+    if len(scores) >= 4 * groups:
+        whole = len(scores) // groups * groups
+        maxima = scores[:whole].reshape(-1, groups).max(axis=0)
+        scores = scores[scores >= np.partition(maxima, groups - k)[groups - k]]
+    return np.partition(scores, len(scores) - k)[len(scores) - k]
+
+
 def top_k_mask(scores: np.ndarray, k: int) -> np.ndarray:
     """Where the k largest of the last axis are; of equals at the border, the first.
 
@@ -22,7 +38,7 @@ def top_k_mask(scores: np.ndarray, k: int) -> np.ndarray:
     vocab = scores.shape[-1]
     if k >= vocab:
         return np.ones(scores.shape, bool)
-    border = np.partition(scores, vocab - k, axis=-1)[..., vocab - k, np.newaxis]
+    border = np.apply_along_axis(kth_largest, -1, scores, k)[..., np.newaxis]
     keep = scores >= border
     if (np.count_nonzero(keep, axis=-1) > k).any():
         above, ties = scores > border, scores == border
