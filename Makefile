@@ -26,7 +26,7 @@ test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2
-	$(BIN)/python -m pytest --rootdir=notebooks -c notebooks/pytest.ini notebooks
+	cd notebooks && ../$(BIN)/python -m pytest
 
 lab: $(READY)  ## read the notebooks
 	$(BIN)/jupyter lab notebooks/00_start_here.ipynb

@@ -1,7 +1,6 @@
 """What transformer inference costs, as algebra: derive it, bind it, time it, size it."""
 
 from costmodel.common.errors import ConfigError, CostModelError, UnknownNameError
-from costmodel.evaluate import evaluate
 from costmodel.generation import cached_flops, naive_flops
 from costmodel.hardware import Accelerator, accelerator, accelerators
 from costmodel.layers import attention, mlp
@@ -28,10 +27,11 @@ from costmodel.zoo import load, model_from_config, preset_config, presets
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Model", "Op", "UnknownNameError",
-    "accelerator", "accelerators", "arithmetic_intensity", "attainable", "attention", "bottleneck", "cached_flops",
-    "compute_transformer_stats", "contract", "decode_seconds_per_token", "elementwise", "evaluate", "kv_cache_bytes",
-    "kv_cache_bytes_per_token", "llama2_13b_config", "load", "max_concurrent_requests", "mlp", "model_from_config",
-    "naive_flops", "overlapped_seconds", "prefill_seconds", "preset_config", "presets", "ridge_point", "serial_seconds",
-    "stated_model", "timing", "transformer", "weight_bytes",
+    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Model", "Op",
+    "UnknownNameError", "accelerator", "accelerators", "arithmetic_intensity", "attainable", "attention",
+    "bottleneck", "cached_flops", "compute_transformer_stats", "contract", "decode_seconds_per_token",
+    "elementwise", "kv_cache_bytes", "kv_cache_bytes_per_token", "llama2_13b_config", "load",
+    "max_concurrent_requests", "mlp", "model_from_config", "naive_flops", "overlapped_seconds",
+    "prefill_seconds", "preset_config", "presets", "ridge_point", "serial_seconds", "stated_model", "timing",
+    "transformer", "weight_bytes",
 ]  # fmt: skip

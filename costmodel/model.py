@@ -38,7 +38,9 @@ class Block:
         for layer in self.layers:
             rows += layer.ledger(forward).rows
             if isinstance(layer, Attention | Mlp):
-                added = elementwise("B T D", int(forward.elementwise), sizes=forward.sizes | {"D": layer.width}, on_chip=True)
+                added = elementwise(
+                    "B T D", int(forward.elementwise), sizes=forward.sizes | {"D": layer.width}, on_chip=True
+                )
                 rows.append(Row(f"{type(layer).__name__.lower()} residual", added))
         return Ledger(rows)
 
@@ -108,7 +110,9 @@ class Model:
         """
         if self.dtype is None:
             reason = self.notes[0] if self.notes else f"{self.name} states no weight format"
-            raise CostModelError(f"{reason}; give the weight format explicitly, for example weights='int4' (--weights int4)")
+            raise CostModelError(
+                f"{reason}; give the weight format explicitly, for example weights='int4' (--weights int4)"
+            )
         return self.dtype
 
     def forward(self, forward: ForwardPass) -> Ledger:
@@ -136,7 +140,8 @@ class Model:
 def transformer(
     *, V: Number = V, D: Number = D, F: Number = F, N: Number = N, K: Number = K, H: Number = H, L: Number = L,
     norms: bool = True, gated: bool = True, tied_head: bool = False, qkv_bias: bool = False, out_bias: bool = False,
-    mlp_bias: bool = False, qk_norm: bool = False, windows: Sequence[tuple[Number | None, Number]] | None = None, **about: object,
+    mlp_bias: bool = False, qk_norm: bool = False,
+    windows: Sequence[tuple[Number | None, Number]] | None = None, **about: object,
 ) -> Model:  # fmt: skip
     """A dense decoder-only transformer; every size left out stays a symbol.
 
@@ -176,7 +181,9 @@ def transformer(
     return Model(tuple(blocks), (Embedding(V, D),), after, tied_head=tied_head, **about)
 
 
-def stated_model(*, params: Number = params_symbol, L: Number = L, K: Number = K, H: Number = H, **about: object) -> Model:
+def stated_model(
+    *, params: Number = params_symbol, L: Number = L, K: Number = K, H: Number = H, **about: object
+) -> Model:
     """A model known by its parameter count and its cache: one weights row, and the traffic of L caches.
 
     decode FLOPs = 2·B·params; bytes = 2·params + 4·B·L·K·H·(S + 1) at 16 bit.

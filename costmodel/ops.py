@@ -8,72 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from sympy import Expr, cancel, expand
+from sympy import Expr, expand
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain
+from costmodel.operation import ROLES, SIXTEEN_BIT, SYMBOLIC, Op, Tensor, Widths, axis_sizes, intensity, substitute
 from costmodel.symbols import bindings
-from costmodel.tables import Formula, html_table, text_table
-from costmodel.tensors import ROLES, SIXTEEN_BIT, SYMBOLIC, Tensor, Widths, axis_sizes
-
-
-@dataclass(frozen=True)
-class Op:
-    """One step of a forward pass: what it reads, what it writes, and its FLOPs.
-
-    Attributes
-    ----------
-    flops : floating-point operations of the contraction [FLOP]
-    reads, writes : operands, each with its role
-    widths : bytes per element by role; 2 unless said otherwise
-    """
-
-    flops: Number
-    reads: tuple[Tensor, ...] = ()
-    writes: tuple[Tensor, ...] = ()
-    widths: Widths = SIXTEEN_BIT
-
-    @property
-    def bytes(self) -> Number:
-        """Bytes moved between memory and chip [byte]."""
-        return sum(t.bytes(self.widths) for t in (*self.reads, *self.writes))
-
-    @property
-    def intensity(self) -> Number:
-        """Arithmetic intensity, FLOPs per byte moved [FLOP/byte]."""
-        return intensity(self.flops, self.bytes)
-
-    @property
-    def operands(self) -> tuple[str, str]:
-        """The axes of what is read and of what is written; brackets hold what stays on chip."""
-        show = lambda ts: ", ".join(f"[{t.axes}]" if t.on_chip else t.axes for t in ts)  # noqa: E731
-        return show(self.reads), show(self.writes)
-
-    def with_flops(self, flops: Number) -> "Op":
-        """The same traffic with other work."""
-        return replace(self, flops=flops)
-
-    def sized(self, widths: Widths = SYMBOLIC) -> "Op":
-        """The same step with other element sizes; b_w, b_kv, b_a unless numbers are given."""
-        return replace(self, widths=widths)
-
-    def subs(self, values: Mapping) -> "Op":
-        """The same step with symbols replaced."""
-        bound = bindings(values)
-        bind = lambda t: replace(t, elements=_substitute(t.elements, bound))  # noqa: E731
-        widths = Widths(*(_substitute(getattr(self.widths, role), bound) for role in ROLES))
-        return Op(_substitute(self.flops, bound), tuple(map(bind, self.reads)), tuple(map(bind, self.writes)), widths)
-
-
-def _substitute(value: Number, bound: Mapping) -> Number:
-    return value.subs(bound) if isinstance(value, Expr) else value
-
-
-def intensity(flops: Number, moved: Number) -> Number:
-    """flops/bytes [FLOP/byte], as one fraction where symbolic."""
-    if moved == 0:
-        raise CostModelError("intensity is FLOPs per byte moved; nothing is moved here")
-    return flops / moved if is_plain(flops, moved) else cancel(flops / moved)
+from costmodel.tables import Formula, Table
 
 
 def _axes(pattern: str, operand: str) -> list[str]:
@@ -142,7 +83,9 @@ def contract(
     if roles is None:
         roles = ["activation" if "B" in axes else "weight" for axes in operands[:-1]] + ["activation"]
     if len(roles) != len(operands) or (unknown := set(roles) - set(ROLES)):
-        problem = f"{len(roles)} for {len(operands)} operands" if len(roles) != len(operands) else f"{sorted(unknown)[0]!r}"
+        problem = (
+            f"{len(roles)} for {len(operands)} operands" if len(roles) != len(operands) else f"{sorted(unknown)[0]!r}"
+        )
         raise CostModelError(f"roles of {pattern!r}: got {problem}; give one of {', '.join(ROLES)} for each")
     kept = {position % len(operands) for position in on_chip}
     tensors = [
@@ -195,13 +138,14 @@ class Row:
         return self.count * self.op.bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """Named rows whose sums are the totals; it shows itself as a table in a notebook and as text elsewhere.
 
     Examples
     --------
-    >>> ledger = Ledger([Row("up", contract("B T D, D F -> B T F")), Row("gate", contract("B T D, D F -> B T F", on_chip=[0]))])
+    >>> gate = contract("B T D, D F -> B T F", on_chip=[0])
+    >>> ledger = Ledger([Row("up", contract("B T D, D F -> B T F")), Row("gate", gate)])
     >>> ledger.flops, ledger["gate"].bytes
     (4*B*D*F*T, 2*B*F*T + 2*D*F)
     """
@@ -246,7 +190,7 @@ class Ledger:
     def subs(self, values: Mapping) -> "Ledger":
         """Every row with symbols replaced: `{T: 1}` or `{"T": 1}`."""
         bound = bindings(values)
-        return Ledger(Row(row.name, row.op.subs(bound), _substitute(row.count, bound)) for row in self.rows)
+        return Ledger(Row(row.name, row.op.subs(bound), substitute(row.count, bound)) for row in self.rows)
 
     def at(self, **values: Number) -> "Ledger":
         """`subs` with letters as keywords: `ledger.at(T=1)`."""
@@ -255,16 +199,28 @@ class Ledger:
     def elements(self, role: str) -> Number:
         """Elements of one role that cross the memory boundary, over all rows."""
         return sum(
-            row.count * t.elements for row in self.rows for t in (*row.op.reads, *row.op.writes) if t.role == role and not t.on_chip
+            row.count * t.elements
+            for row in self.rows
+            for t in (*row.op.reads, *row.op.writes)
+            if t.role == role and not t.on_chip
         )
 
-    def _table(self) -> tuple[list[str], list[list[object]]]:
+    def table(self) -> Table:
+        """The rows and their total."""
         lines = [[r.name, r.count, *r.op.operands, Formula(r.flops), Formula(r.bytes)] for r in self.rows]
-        total = ["total", "", "", "", *(Formula(expand(x) if isinstance(x, Expr) else x) for x in (self.flops, self.bytes))]
-        return ["step", "times", "reads", "writes", "FLOPs", "bytes"], [*lines, total]
+        total = [
+            "total",
+            "",
+            "",
+            "",
+            *(Formula(expand(x) if isinstance(x, Expr) else x) for x in (self.flops, self.bytes)),
+        ]
+        return Table(["step", "times", "reads", "writes", "FLOPs", "bytes"], [*lines, total])
 
     def __str__(self) -> str:
-        return text_table(*self._table())
+        return str(self.table())
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table())
+        return self.table()._repr_html_()

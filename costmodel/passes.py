@@ -34,7 +34,9 @@ class ForwardPass:
             if is_plain(value) and (isinstance(value, bool) or not value > 0):
                 raise CostModelError(f"{name} must be positive, got {value}")
         if is_plain(self.tokens, self.context) and self.tokens > self.context:
-            raise CostModelError(f"tokens ({self.tokens}) are part of the context ({self.context}) and cannot exceed it")
+            raise CostModelError(
+                f"tokens ({self.tokens}) are part of the context ({self.context}) and cannot exceed it"
+            )
 
     @property
     def sizes(self) -> dict[str, Number]:

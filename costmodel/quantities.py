@@ -1,7 +1,7 @@
 """The quantities one can ask for by name, each a formula of a deployment in B and S (and P for the prompt)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costmodel.common.errors import resolve_name
 from costmodel.exact import Number
@@ -12,7 +12,7 @@ from costmodel.model import transformer
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
 from costmodel.sizing import Deployment
-from costmodel.symbols import B, M, P, S, b_kv, b_w
+from costmodel.symbols import B, M, P, S, b_a, b_kv, b_w
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class At:
     generated: Number = M
 
 
+Formula = Callable[[Deployment, At], Number]
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A named quantity: what it means, its unit, and its formula for any deployment, numbers or symbols."""
@@ -32,68 +35,24 @@ class Quantity:
     name: str
     meaning: str
     unit: str
-    of: Callable[[Deployment, At], Number]
+    of: Formula
 
     def formula(self) -> Number:
         """The formula of a dense transformer, every size a symbol."""
         return self.of(SYMBOLIC_DEPLOYMENT, At())
 
 
-SYMBOLIC_DEPLOYMENT = Deployment(transformer(), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv)
+SYMBOLIC_DEPLOYMENT = Deployment(transformer(), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv, activations=b_a)
+QUANTITIES: dict[str, Quantity] = {}
 
 
-def _textbook(deployment: Deployment) -> Deployment:
-    return Deployment(deployment.model, deployment.accelerator, deployment.weights, deployment.cache, textbook=True)
+def _quantity(meaning: str, unit: str) -> Callable[[Formula], Formula]:
+    def register(of: Formula) -> Formula:
+        name = of.__name__.strip("_").replace("_", "-")
+        QUANTITIES[name] = Quantity(name, meaning, unit, of)
+        return of
 
-
-def _layers(deployment: Deployment, kind: type, forward: ForwardPass) -> Ledger:
-    found = [(layer, n) for block, n in deployment.model.blocks for layer in block.layers if isinstance(layer, kind)]
-    price = Attention.core if kind is Attention else Mlp.ledger
-    rows = [row for layer, n in found for row in price(layer, forward).times(n).rows]
-    return Ledger(rows).sized(deployment.widths)
-
-
-def _decode(deployment: Deployment, at: At) -> Ledger:
-    return deployment.model.decode(at.batch, at.context).sized(deployment.widths)
-
-
-def _one(at: At) -> ForwardPass:
-    return ForwardPass(at.batch, 1, at.context)
-
-
-QUANTITIES: dict[str, Quantity] = {
-    q.name: q
-    for q in (
-        Quantity("params", "stored parameters", "", lambda d, at: d.model.params),
-        Quantity("weight-bytes", "memory that the weights take", "byte", lambda d, at: d.weight_bytes),
-        Quantity("cache-bytes", "key/value cache of one sequence", "byte", lambda d, at: d.cache_bytes(at.context)),
-        Quantity("memory", "weights and the cache of a batch", "byte", lambda d, at: d.memory_bytes(at.batch, at.context)),
-        Quantity("mlp-flops", "feed-forward work of one decode step", "FLOP", lambda d, at: _layers(d, Mlp, _one(at)).flops),
-        Quantity("attention-flops", "attention work of one decode step", "FLOP", lambda d, at: _layers(d, Attention, _one(at)).flops),
-        Quantity("attention-bytes", "attention traffic of one decode step", "byte", lambda d, at: _layers(d, Attention, _one(at)).bytes),
-        Quantity("attention-intensity", "FLOPs per byte of attention in a decode step", "FLOP/byte",
-                 lambda d, at: _layers(d, Attention, _one(at)).intensity),
-        Quantity("decode-flops", "work of one decode step", "FLOP", lambda d, at: _decode(d, at).flops),
-        Quantity("decode-bytes", "traffic of one decode step", "byte", lambda d, at: _decode(d, at).bytes),
-        Quantity("decode-intensity", "FLOPs per byte of a decode step", "FLOP/byte", lambda d, at: _decode(d, at).intensity),
-        Quantity("prefill-flops", "work of prefilling one prompt", "FLOP", lambda d, at: d.model.prefill(1, at.prompt).flops),
-        Quantity("naive-flops", "work of a whole answer without a cache", "FLOP",
-                 lambda d, at: naive_flops(d.model, at.prompt, at.generated)),
-        Quantity("cached-flops", "work of a whole answer with a cache", "FLOP",
-                 lambda d, at: cached_flops(d.model, at.prompt, at.generated)),
-        Quantity("ridge", "intensity at which compute and memory take equally long", "FLOP/byte", lambda d, at: d.accelerator.ridge()),
-        Quantity("ttft", "time to first token: prefill of one prompt", "s", lambda d, at: d.prefill(at.prompt).seconds),
-        Quantity("latency", "seconds per output token", "s", lambda d, at: d.decode(at.batch, at.context).seconds_per_token),
-        Quantity("throughput", "output tokens per second of the whole batch", "token/s",
-                 lambda d, at: d.decode(at.batch, at.context).tokens_per_s),
-        Quantity("textbook-latency", "memory-bound latency, embedding counted", "s",
-                 lambda d, at: _textbook(d).decode(at.batch, at.context).seconds_per_token),
-        Quantity("textbook-throughput", "memory-bound throughput", "token/s",
-                 lambda d, at: _textbook(d).decode(at.batch, at.context).tokens_per_s),
-        Quantity("textbook-ttft", "compute-bound time to first token, 2·params·tokens/peak", "s",
-                 lambda d, at: _textbook(d).prefill(at.prompt).seconds),
-    )
-}  # fmt: skip
+    return register
 
 
 def quantity(name: str) -> Quantity:
@@ -112,3 +71,137 @@ def quantity(name: str) -> Quantity:
     peak/memory_bandwidth
     """
     return QUANTITIES[resolve_name("quantity", name, QUANTITIES)]
+
+
+def _of_layers(d: Deployment, kind: type, forward: ForwardPass) -> Ledger:
+    """The rows of one kind of layer in a pass: attention without its projections, or the feed-forward layers."""
+    found = [(layer, n) for block, n in d.model.blocks for layer in block.layers if isinstance(layer, kind)]
+    price = Attention.core if kind is Attention else Mlp.ledger
+    return Ledger(row for layer, n in found for row in price(layer, forward).times(n).rows).sized(d.widths)
+
+
+def _decode_ledger(d: Deployment, at: At) -> Ledger:
+    return d.model.decode(at.batch, at.context).sized(d.widths)
+
+
+def _one_token(at: At) -> ForwardPass:
+    return ForwardPass(at.batch, 1, at.context)
+
+
+def _textbook(d: Deployment) -> Deployment:
+    return replace(d, textbook=True)
+
+
+@_quantity("stored parameters", "")
+def _params(d: Deployment, _: At) -> Number:
+    return d.model.params
+
+
+@_quantity("memory that the weights take", "byte")
+def _weight_bytes(d: Deployment, _: At) -> Number:
+    return d.weight_bytes
+
+
+@_quantity("key/value cache of one sequence", "byte")
+def _cache_bytes(d: Deployment, at: At) -> Number:
+    return d.cache_bytes(at.context)
+
+
+@_quantity("weights and the caches of a batch", "byte")
+def _memory(d: Deployment, at: At) -> Number:
+    return d.memory_bytes(at.batch, at.context)
+
+
+@_quantity("feed-forward work of one decode step", "FLOP")
+def _mlp_flops(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Mlp, _one_token(at)).flops
+
+
+@_quantity("feed-forward traffic of one decode step", "byte")
+def _mlp_bytes(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Mlp, _one_token(at)).bytes
+
+
+@_quantity("FLOPs per byte of the feed-forward layers in a decode step", "FLOP/byte")
+def _mlp_intensity(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Mlp, _one_token(at)).intensity
+
+
+@_quantity("attention work of one decode step, projections apart", "FLOP")
+def _attention_flops(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Attention, _one_token(at)).flops
+
+
+@_quantity("attention traffic of one decode step, projections apart", "byte")
+def _attention_bytes(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Attention, _one_token(at)).bytes
+
+
+@_quantity("FLOPs per byte of attention in a decode step", "FLOP/byte")
+def _attention_intensity(d: Deployment, at: At) -> Number:
+    return _of_layers(d, Attention, _one_token(at)).intensity
+
+
+@_quantity("work of one decode step", "FLOP")
+def _decode_flops(d: Deployment, at: At) -> Number:
+    return _decode_ledger(d, at).flops
+
+
+@_quantity("traffic of one decode step", "byte")
+def _decode_bytes(d: Deployment, at: At) -> Number:
+    return _decode_ledger(d, at).bytes
+
+
+@_quantity("FLOPs per byte of a decode step", "FLOP/byte")
+def _decode_intensity(d: Deployment, at: At) -> Number:
+    return _decode_ledger(d, at).intensity
+
+
+@_quantity("work of prefilling one prompt", "FLOP")
+def _prefill_flops(d: Deployment, at: At) -> Number:
+    return d.model.prefill(1, at.prompt).flops
+
+
+@_quantity("work of a whole answer without a cache", "FLOP")
+def _naive_flops(d: Deployment, at: At) -> Number:
+    return naive_flops(d.model, at.prompt, at.generated)
+
+
+@_quantity("work of a whole answer with a cache", "FLOP")
+def _cached_flops(d: Deployment, at: At) -> Number:
+    return cached_flops(d.model, at.prompt, at.generated)
+
+
+@_quantity("intensity at which compute and memory take equally long", "FLOP/byte")
+def _ridge(d: Deployment, _: At) -> Number:
+    return d.accelerator.ridge(d.compute)
+
+
+@_quantity("time to first token: the prefill of one prompt", "s")
+def _ttft(d: Deployment, at: At) -> Number:
+    return d.prefill(at.prompt).seconds
+
+
+@_quantity("seconds per output token", "s")
+def _latency(d: Deployment, at: At) -> Number:
+    return d.decode(at.batch, at.context).seconds_per_token
+
+
+@_quantity("output tokens per second of the whole batch", "token/s")
+def _throughput(d: Deployment, at: At) -> Number:
+    return d.decode(at.batch, at.context).tokens_per_s
+
+
+@_quantity("time to first token if only arithmetic counts", "s")
+def _textbook_ttft(d: Deployment, at: At) -> Number:
+    return _textbook(d).prefill(at.prompt).seconds
+
+
+@_quantity("seconds per output token if only memory counts, embedding included", "s")
+def _textbook_latency(d: Deployment, at: At) -> Number:
+    return _textbook(d).decode(at.batch, at.context).seconds_per_token
+
+
+@_quantity("output tokens per second if only memory counts", "token/s")
+def _textbook_throughput(d: Deployment, at: At) -> Number:
+    return _textbook(d).decode(at.batch, at.context).tokens_per_s

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, largest, ratio, smallest
 from costmodel.hardware import Accelerator
-from costmodel.ops import Ledger, intensity
+from costmodel.operation import intensity
+from costmodel.ops import Ledger
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,15 @@ class Timing:
         """
         longer = self.compute_seconds >= self.memory_seconds
         if longer not in (True, False):
-            raise CostModelError(f"what binds depends on {sorted(s.name for s in longer.free_symbols)}; give them values")
+            raise CostModelError(
+                f"what binds depends on {sorted(s.name for s in longer.free_symbols)}; give them values"
+            )
         return "compute" if longer else "memory"
 
 
-def _rates(accelerator: Accelerator, dtype: str, compute_efficiency: Number, bandwidth_efficiency: Number) -> tuple[Number, Number]:
+def _rates(
+    accelerator: Accelerator, dtype: str, compute_efficiency: Number, bandwidth_efficiency: Number
+) -> tuple[Number, Number]:
     for name, value in (("compute_efficiency", compute_efficiency), ("bandwidth_efficiency", bandwidth_efficiency)):
         if is_plain(value) and not 0 < value <= 1:
             raise CostModelError(f"{name} must be above 0 and at most 1, got {value}")
@@ -119,7 +124,7 @@ def serial_seconds(
     compute_efficiency: Number = 1,
     bandwidth_efficiency: Number = 1,
 ) -> Number:
-    """Σ max(flops/peak, bytes/bandwidth) over the rows [s]: no step overlaps with another; never less than overlapped."""
+    """Σ max(flops/peak, bytes/bandwidth) over the rows [s]: no step overlaps with another."""
     rates = _rates(accelerator, dtype, compute_efficiency, bandwidth_efficiency)
     return sum(row.count * Timing(row.op.flops, row.op.bytes, *rates).seconds for row in ledger.rows)
 

@@ -1,6 +1,6 @@
 """Deployment: a model on an accelerator in given formats, and what that allows."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -9,10 +9,10 @@ from costmodel.evaluate import compile_formulas
 from costmodel.exact import Number, is_plain, ratio, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
+from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.roofline import Timing, timing
 from costmodel.symbols import B, S
-from costmodel.tensors import Widths
 
 FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
 
@@ -90,17 +90,19 @@ class Deployment:
     ----------
     model, accelerator : what runs, and on what
     weights : format of the weights (None: as stored), or bytes per weight as a number or symbol
-    cache : format of the key/value cache, likewise
+    cache, activations : format of the key/value cache and of activations, likewise
     reserve : share of the capacity kept free for activations, fragmentation and the runtime
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
-    textbook : the memory-bound closed form in place of the roofline. Decode time is (weights + cache)/bandwidth with the
-        embedding counted, norms and biases left out; prefill time is 2·params·tokens/peak
+    textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
+        counted, norms and biases left out; prefill time is 2·params·tokens/peak
     """
 
     model: Model
     accelerator: Accelerator
+    _: KW_ONLY
     weights: str | Number | None = None
     cache: str | Number = "bf16"
+    activations: str | Number = "bf16"
     reserve: Number = 0
     compute: str = "bf16"
     textbook: bool = False
@@ -116,7 +118,7 @@ class Deployment:
     def widths(self) -> Widths:
         """Bytes per weight, cache element and activation."""
         weights = self.model.stored_dtype() if self.weights is None else self.weights
-        return Widths(tidy(element_bytes(weights)), tidy(element_bytes(self.cache)), 2)
+        return Widths(*(tidy(element_bytes(width)) for width in (weights, self.cache, self.activations)))
 
     @cached_property
     def params(self) -> Number:
@@ -184,7 +186,11 @@ class Deployment:
         Decode
         """
         batch, context = whole(batch, "batch"), whole(context, "context")
-        memory, bandwidth, peak = self.memory_bytes(batch, context), self.accelerator.bandwidth, self.accelerator.peak(self.compute)
+        memory, bandwidth, peak = (
+            self.memory_bytes(batch, context),
+            self.accelerator.bandwidth,
+            self.accelerator.peak(self.compute),
+        )
         if self.textbook:
             step: Timing = _MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
@@ -208,7 +214,11 @@ class Deployment:
     def formulas(self) -> dict[str, Number]:
         """Decode latency [s], throughput [token/s] and memory [byte] as formulas in B and S."""
         step = self.decode(B, S)
-        return {"seconds_per_token": step.seconds_per_token, "tokens_per_s": step.tokens_per_s, "memory_bytes": step.memory_bytes}
+        return {
+            "seconds_per_token": step.seconds_per_token,
+            "tokens_per_s": step.tokens_per_s,
+            "memory_bytes": step.memory_bytes,
+        }
 
     def grid(self, batch: object, context: object) -> dict[str, object]:
         """`formulas` on arrays of batch and context, which broadcast; compiled once.

@@ -1,14 +1,25 @@
 """Tables and quantities for people: text in a terminal, HTML with mathematics in a notebook."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 
 from sympy import Basic, Expr, Integer, Max, Min, collect, expand, latex
 
-from costmodel.symbols import LATEX_NAMES, L
+from costmodel.symbols import LATEX_NAMES, NOTATION, L, used_in
 
-PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+PREFIXES = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+)
 
 
 def latex_of(expression: object) -> str:
@@ -52,6 +63,17 @@ def with_prefix(value: float, unit: str, digits: int = 4) -> str:
     return f"{float(value) / scale:.{digits}g} {prefix}{unit}"
 
 
+def rate(value: float) -> str:
+    """A rate for reading: whole from a hundred up, four digits below.
+
+    Examples
+    --------
+    >>> rate(14583.4), rate(124.675), rate(3.14159)
+    ('14,583', '125', '3.142')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
+
+
 @dataclass(frozen=True)
 class Formula:
     """A cell that is mathematics: text in a terminal, LaTeX in a notebook."""
@@ -66,29 +88,41 @@ class Formula:
         return f"${latex_of(self.value)}$" if isinstance(self.value, Basic) else plain(self.value)
 
 
-def text_table(header: list[str], rows: list[list[object]]) -> str:
-    """An aligned table for a terminal."""
-    from tabulate import tabulate  # only when a table is printed: a single answer starts faster without it
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows under a header: text in a terminal, HTML with mathematics in a notebook."""
 
-    cells = [[plain(cell) for cell in row] for row in rows]
-    return tabulate(cells, headers=header, disable_numparse=True, colalign=_alignment(rows))
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def __str__(self) -> str:
+        """An aligned table for a terminal."""
+        from tabulate import tabulate  # only when a table is printed: a single answer starts faster without it
+
+        cells = [[plain(cell) for cell in row] for row in self.rows]
+        align = ["right" if self._numeric(column) else "left" for column in zip(*self.rows, strict=True)]
+        return tabulate(cells, headers=self.header, disable_numparse=True, colalign=align or None)
+
+    __repr__ = __str__
+
+    @staticmethod
+    def _numeric(column: Iterable[object]) -> bool:
+        values = (cell.value if isinstance(cell, Formula) else cell for cell in column)
+        return all(isinstance(value, int | float | Fraction | Integer) or value == "" for value in values)
+
+    def _repr_html_(self) -> str:
+        """A table that notebooks show, formulas as LaTeX between dollar signs."""
+
+        def cell(value: object, tag: str = "td") -> str:
+            inner = value.html() if isinstance(value, Formula) else escape(plain(value))
+            return f'<{tag} style="text-align:left">{inner}</{tag}>'
+
+        lines = ["".join(cell(name, "th") for name in self.header), *("".join(map(cell, row)) for row in self.rows)]
+        head, *body = (f"<tr>{line}</tr>" for line in lines)
+        return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _alignment(rows: list[list[object]]) -> tuple[str, ...] | None:
-    def numeric(cell: object) -> bool:
-        value = cell.value if isinstance(cell, Formula) else cell
-        return isinstance(value, int | float | Fraction) or cell == ""
-
-    return tuple("right" if all(map(numeric, column)) else "left" for column in zip(*rows, strict=True)) or None
-
-
-def html_table(header: list[str], rows: list[list[object]]) -> str:
-    """A table that notebooks show, formulas as LaTeX between dollar signs."""
-
-    def cell(value: object, tag: str = "td") -> str:
-        inner = value.html() if isinstance(value, Formula) else escape(plain(value))
-        return f'<{tag} style="text-align:left">{inner}</{tag}>'
-
-    lines = ["".join(cell(name, "th") for name in header), *("".join(map(cell, row)) for row in rows)]
-    head, *body = (f"<tr>{line}</tr>" for line in lines)
-    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+def notation(*formulas: object) -> Table:
+    """The symbols that the formulas use, each with its meaning and unit; all of them if no formula is given."""
+    lines = used_in(*formulas) if formulas else list(NOTATION.values())
+    return Table(["symbol", "meaning", "unit"], [[Formula(line.symbol), line.meaning, line.unit] for line in lines])

@@ -1,4 +1,4 @@
-"""The subject's familiar one-line functions: thin views of the same expressions, for a reader who knows them by name."""
+"""The familiar one-line functions: thin views of the same expressions, for a reader who knows them by name."""
 
 from collections.abc import Mapping
 
@@ -107,7 +107,9 @@ def bottleneck(tokens_in_parallel: Number, bits: Number = 16) -> str:
     return "memory-bound" if arithmetic_intensity(tokens_in_parallel, bits) < ridge_point() else "compute-bound"
 
 
-def decode_seconds_per_token(params: Number, bits: Number = 16, bytes_per_second: Number = H100_CLASS_BANDWIDTH) -> Number:
+def decode_seconds_per_token(
+    params: Number, bits: Number = 16, bytes_per_second: Number = H100_CLASS_BANDWIDTH
+) -> Number:
     """params·(bits/8)/bandwidth: every weight is read for every token [s].
 
     Examples

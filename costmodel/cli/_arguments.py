@@ -47,13 +47,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
     """--weights: the format weights are stored in."""
-    parser.add_argument("--weights", type=storage, metavar="FORMAT", help="bf16, fp8, int8, int4, … (default: as stored)")
+    parser.add_argument(
+        "--weights", type=storage, metavar="FORMAT", help="bf16, fp8, int8, int4, … (default: as stored)"
+    )
 
 
 def add_deployment(parser: argparse.ArgumentParser) -> None:
     """What is deployed and how it is used."""
     parser.add_argument("--batch", type=count, default=1, metavar="N", help="sequences decoded together (default 1)")
-    parser.add_argument("--context", type=count, default=1024, metavar="N", help="tokens each attends to (default 1024)")
+    parser.add_argument(
+        "--context", type=count, default=1024, metavar="N", help="tokens each attends to (default 1024)"
+    )
     parser.add_argument("--prompt", type=count, metavar="N", help="tokens of the prompt (default: the context)")
     add_weights(parser)
     parser.add_argument(

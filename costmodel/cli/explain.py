@@ -6,8 +6,7 @@ from costmodel.cli._arguments import add_deployment, count
 from costmodel.hardware import accelerator
 from costmodel.quantities import QUANTITIES, At, Quantity, quantity
 from costmodel.sizing import Deployment
-from costmodel.symbols import used_in
-from costmodel.tables import display_form, latex_of, plain, text_table
+from costmodel.tables import display_form, latex_of, notation, plain
 from costmodel.zoo import load
 
 NAME = "explain"
@@ -19,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("quantity", metavar="QUANTITY", help=", ".join(QUANTITIES))
     parser.add_argument("--latex", action="store_true", help="the formula as LaTeX")
     parser.add_argument("--model", metavar="MODEL", help="also its value for this preset or config.json")
-    parser.add_argument("--on", default="h100-sxm", metavar="ACCELERATOR", help="accelerator for the value (default h100-sxm)")
+    parser.add_argument(
+        "--on", default="h100-sxm", metavar="ACCELERATOR", help="accelerator for the value (default h100-sxm)"
+    )
     parser.add_argument("--generated", type=count, default=256, metavar="N", help="tokens generated (default 256)")
     add_deployment(parser)
 
@@ -32,14 +33,14 @@ def run(options: argparse.Namespace) -> None:
     unit = f" [{asked.unit}]" if asked.unit else ""
     print(f"{asked.name}{unit}: {asked.meaning}\n")
     print(f"  {latex_of(formula) if options.latex else formula}\n")
-    print(text_table(["symbol", "meaning", "unit"], [[line.symbol.name, line.meaning, line.unit] for line in used_in(formula)]))
+    print(notation(formula))
     if value:
         print(f"\n{value}")
 
 
 def value_line(asked: Quantity, options: argparse.Namespace) -> str:
     """The value for one model on one accelerator, and at which sizes."""
-    deployment = Deployment(load(options.model), accelerator(options.on), options.weights, options.cache)
+    deployment = Deployment(load(options.model), accelerator(options.on), weights=options.weights, cache=options.cache)
     at = At(options.batch, options.context, options.prompt or options.context, options.generated)
     value = asked.of(deployment, at)
     where = f"batch {at.batch}, context {at.context}, prompt {at.prompt}, generated {at.generated}"

@@ -4,7 +4,7 @@ import argparse
 
 from costmodel.cli._arguments import add_json, add_weights, count, print_json, storage
 from costmodel.model import Model
-from costmodel.tables import text_table, with_prefix
+from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
 
 NAME = "inspect"
@@ -14,7 +14,9 @@ HELP = "count a model exactly: parameters, weight bytes, cache elements"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="a preset or the path of a config.json")
-    parser.add_argument("--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)")
+    parser.add_argument(
+        "--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)"
+    )
     add_weights(parser)
     parser.add_argument(
         "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         ["cache", f"{found['cache_elements']:,} elements at {options.context:,} tokens: "
                   f"{with_prefix(found['cache_bytes'], 'B')} in {options.cache}"],
     ]  # fmt: skip
-    print(text_table([model.name, ""], rows))
+    print(Table([model.name, ""], rows))
     for note in model.notes if options.weights is None else ():
         print(f"note: {note}")
     if options.ledger:

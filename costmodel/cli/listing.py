@@ -4,7 +4,7 @@ import argparse
 
 from costmodel.cli._arguments import add_json, print_json
 from costmodel.hardware import accelerators
-from costmodel.tables import text_table
+from costmodel.tables import Table
 from costmodel.zoo import load, preset_config, presets
 
 
@@ -31,7 +31,7 @@ class Models:
             print_json([{"name": name, "family": m.family, "params": m.params} for name, m in models.items()])
             return
         rows = [[name, m.family, m.params, m.cache_bytes(1), presets()[name]["title"]] for name, m in models.items()]
-        print(text_table(["name", "family", "parameters", "cache B/token", "what"], rows))
+        print(Table(["name", "family", "parameters", "cache B/token", "what"], rows))
 
 
 class Hardware:
@@ -51,17 +51,39 @@ class Hardware:
         """Print the records."""
         records = accelerators().values()
         if options.json:
-            keys = ("name", "title", "capacity", "driver_bytes", "bandwidth", "peaks", "fp16_accumulate", "interconnect", "tdp")
+            keys = (
+                "name",
+                "title",
+                "capacity",
+                "driver_bytes",
+                "bandwidth",
+                "peaks",
+                "fp16_accumulate",
+                "interconnect",
+                "tdp",
+            )
             print_json(
-                [{k: getattr(a, k) for k in keys} | {"source": a.source, "date": str(a.date), "note": a.note} for a in records]
+                [
+                    {k: getattr(a, k) for k in keys} | {"source": a.source, "date": str(a.date), "note": a.note}
+                    for a in records
+                ]
             )
         elif options.sources:
             print("\n\n".join(f"{a.name}: {a.title} ({a.date})\n  {a.source}\n  {a.note}" for a in records))
         else:
             header = ["name", "16-bit TFLOP/s", "TB/s", "GB", "ridge", "what"]
             rows = [
-                [a.name, f"{a.peak() / 1e12:g}", f"{a.bandwidth / 1e12:g}", f"{a.capacity / 1e9:g}", f"{a.ridge():.0f}", a.title]
+                [
+                    a.name,
+                    f"{a.peak() / 1e12:g}",
+                    f"{a.bandwidth / 1e12:g}",
+                    f"{a.capacity / 1e9:g}",
+                    f"{a.ridge():.0f}",
+                    a.title,
+                ]
                 for a in records
             ]
-            print(text_table(header, rows))
-            print("\nDense peaks, fp32 accumulation; GB and TB are decimal. --sources says where each figure comes from.")
+            print(Table(header, rows))
+            print(
+                "\nDense peaks, fp32 accumulation; GB and TB are decimal. --sources says where each figure comes from."
+            )

@@ -5,7 +5,7 @@ import argparse
 from costmodel.cli._arguments import add_deployment, add_json, print_json, share
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
-from costmodel.tables import with_prefix
+from costmodel.tables import rate, with_prefix
 from costmodel.zoo import load
 
 NAME = "size"
@@ -17,8 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a preset (see 'costmodel models') or the path of a config.json")
     parser.add_argument("--on", required=True, metavar="ACCELERATOR", help="see 'costmodel hardware'")
     add_deployment(parser)
-    parser.add_argument("--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free (default 0)")
-    parser.add_argument("--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out")
+    parser.add_argument(
+        "--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free (default 0)"
+    )
+    parser.add_argument(
+        "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
+    )
     add_json(parser)
 
 
@@ -50,7 +54,12 @@ def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dic
 def run(options: argparse.Namespace) -> None:
     """Print the sizing."""
     deployment = Deployment(
-        load(options.model), accelerator(options.on), options.weights, options.cache, options.reserve, textbook=options.textbook
+        load(options.model),
+        accelerator(options.on),
+        weights=options.weights,
+        cache=options.cache,
+        reserve=options.reserve,
+        textbook=options.textbook,
     )
     prompt = options.prompt or options.context
     found = answer(deployment, options.batch, options.context, prompt)
@@ -73,8 +82,12 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         "weights": "does not fit: the weights alone are too large",
         "cache": "does not fit: the cache is too large",
     }
-    reserved = f" less {float(deployment.reserve):.3g} in reserve" if deployment.reserve else ""
-    method = "textbook closed form" if deployment.textbook else "the fastest that physics allows: one roofline over the whole pass"
+    reserved = f" less {float(deployment.reserve):.3g} of it in reserve" if deployment.reserve else ""
+    method = (
+        "textbook closed form"
+        if deployment.textbook
+        else "the fastest that physics allows: one roofline over the whole pass"
+    )
     lines = [
         f"{model.name} on {device.name}: weights {weights}, cache {deployment.cache}, arithmetic {computed}",
         f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({method})",
@@ -86,8 +99,8 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         f"largest batch    {_at_most(found['largest_batch'])} at context {context:,}",
         f"longest context  {_at_most(found['longest_context'])} at batch {batch:,}, by memory",
         f"first token      {with_prefix(found['ttft_s'], 's')} after a prompt of {prompt:,}",
-        f"decode           {with_prefix(found['seconds_per_token'], 's')} per token: {found['tokens_per_s']:,.4g} tokens/s, "
-        f"{found['tokens_per_s_per_user']:,.4g} per user",
+        f"decode           {with_prefix(found['seconds_per_token'], 's')} per token: "
+        f"{rate(found['tokens_per_s'])} tokens/s, {rate(found['tokens_per_s_per_user'])} per user",
         f"bound            {found['bound']}: {found['intensity']:.3g} FLOP/byte, ridge {found['ridge']:.4g}",
     ]
     notes = list(model.notes) if deployment.weights is None else []

@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> None:  # noqa: ARG001
 def _ridge() -> str:
     h100 = accelerator("h100-sxm")
     return (
-        f"An H100 multiplies at {with_prefix(h100.peak(), 'FLOP/s')} and reads memory at {with_prefix(h100.bandwidth, 'B/s')}.\n"
+        f"An H100 multiplies at {with_prefix(h100.peak(), 'FLOP/s')} and reads memory at "
+        f"{with_prefix(h100.bandwidth, 'B/s')}.\n"
         f"Their ratio is the ridge: {h100.ridge():.0f} FLOPs must be done on every byte, or the chip waits."
     )
 
@@ -40,10 +41,10 @@ def _layers() -> str:
     limit = mlp().intensity.limit(D, "oo").limit(F, "oo")
     core = attention().intensity
     return (
-        f"A feed-forward layer does {mlp().flops} FLOPs on {mlp().bytes} bytes: with wide matrices, {limit} FLOP/byte.\n"
-        f"Attention does {core} FLOP/byte: {core.subs(S, T)} in prefill, {core.subs(T, 1)} in decode, whatever the batch.\n"
-        f"So decoding waits for memory: {B} is rarely {accelerator('h100-sxm').ridge():.0f}, and attention never gets past 1 "
-        "with one KV head per query head."
+        f"A feed-forward layer does {mlp().flops} FLOPs on {mlp().bytes} bytes: with wide matrices {limit} FLOP/byte.\n"
+        f"Attention does {core} FLOP/byte: {core.subs(T, S)} in prefill, {core.subs(T, 1)} in decode, at any batch.\n"
+        f"So decoding waits for memory: {B} is rarely {accelerator('h100-sxm').ridge():.0f}, and attention stays\n"
+        "below 1 while every query head has keys and values of its own."
     )
 
 
@@ -54,7 +55,7 @@ def _speed() -> str:
     return (
         f"8 billion parameters at 16 bit are {with_prefix(eight.weight_bytes, 'B')}; every token reads them all.\n"
         f"Reading them takes {with_prefix(eight.weight_bytes / eight.accelerator.bandwidth, 's')}: "
-        f"about {eight.accelerator.bandwidth / eight.weight_bytes:.0f} tokens/s for one user, {share:.3%} of the peak.\n"
+        f"{eight.accelerator.bandwidth / eight.weight_bytes:.0f} tokens/s for one user, {share:.3%} of the peak.\n"
         f"A prompt of 1,000 tokens reads them once for all: {with_prefix(prefill.seconds, 's')} for all of it, "
         f"{step.seconds_per_token * 1000 / prefill.seconds:.0f} times faster per token."
     )
@@ -79,7 +80,8 @@ def _cache() -> str:
     return (
         f"Llama-3-8B keeps {per_token:,} bytes per token; 32,000 tokens are {with_prefix(32_000 * per_token, 'B')}, "
         f"and {users} such requests fit on 80 GB beside 16 GB of weights.\n"
-        f"Without a cache, 16 tokens after a prompt of 8 take {naive_positions(8, 16)} positions; with one, {cached_positions(8, 16)}."
+        f"Without a cache, 16 tokens after a prompt of 8 take {naive_positions(8, 16)} positions; "
+        f"with one, {cached_positions(8, 16)}."
     )
 
 

@@ -37,7 +37,14 @@ FORMATS: dict[str, Format] = {
         Format("nvfp4", 4, scale_bits=8, block=16),
     )
 }
-ALIASES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}
+ALIASES = {
+    "float32": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+}
 
 
 def number_format(name: str) -> Format:

@@ -1,6 +1,6 @@
 """What the layers share: parameters are the weights that the ledger's rows read."""
 
-from costmodel.exact import Number
+from costmodel.exact import Number, smallest
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
 
@@ -27,3 +27,9 @@ class Layer:
     def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
         """Elements that one sequence of `context` tokens keeps between passes."""
         return 0
+
+
+def kv_elements(context: Number, kv_heads: Number, head_width: Number, window: Number | None = None) -> Number:
+    """Keys and values one layer keeps for one sequence: 2·K·H·min(S, W) elements."""
+    kept = context if window is None else smallest(context, window)
+    return 2 * kv_heads * head_width * kept

@@ -7,17 +7,11 @@ et al. (2305.13245).
 from dataclasses import dataclass
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, smallest
-from costmodel.layers._layer import Layer
+from costmodel.exact import Number, is_plain, quotient
+from costmodel.layers._layer import Layer, kv_elements
 from costmodel.ops import Ledger, Row, contract, elementwise
 from costmodel.passes import ForwardPass
 from costmodel.symbols import D, H, K, N
-
-
-def kv_elements(context: Number, kv_heads: Number, head_width: Number, window: Number | None = None) -> Number:
-    """Keys and values one layer keeps for one sequence: 2·K·H·min(S, W) elements."""
-    kept = context if window is None else smallest(context, window)
-    return 2 * kv_heads * head_width * kept
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from costmodel.exact import Number
 from costmodel.layers._layer import Layer
+from costmodel.operation import Tensor
 from costmodel.ops import Ledger, Op, Row, contract
 from costmodel.passes import ForwardPass
 from costmodel.symbols import D, V
-from costmodel.tensors import Tensor
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from costmodel.exact import Number
-from costmodel.layers._layer import Layer
-from costmodel.layers.attention import kv_elements
+from costmodel.layers._layer import Layer, kv_elements
+from costmodel.operation import Tensor
 from costmodel.ops import Ledger, Op, Row
 from costmodel.passes import ForwardPass
 from costmodel.symbols import H, K, params
-from costmodel.tensors import Tensor
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """One look for every figure: colours that colour-blind readers tell apart, sizes that survive half width."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -36,11 +38,26 @@ STYLE = {
 }
 
 
+class Picture(Figure):
+    """A figure that shows itself in a notebook, with its title as text for those who cannot see it."""
+
+    @property
+    def title(self) -> str:
+        """The finding: the titles of its axes."""
+        return "; ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+        png = b64encode(rendered(self, "png")).decode()
+        return {"image/png": png, "text/plain": self.title}, {"image/png": {"alt": self.title}}
+
+
 @contextmanager
-def canvas(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float] = (8.0, 4.2)) -> Iterator[tuple[Figure, list[Axes]]]:
+def canvas(
+    rows: int = 1, columns: int = 1, *, figsize: tuple[float, float] = (8.0, 4.2)
+) -> Iterator[tuple[Picture, list[Axes]]]:
     """A figure in the house style and its axes, left to right; it belongs to nobody's global state."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=figsize)
+        figure = Picture(figsize=figsize)
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
@@ -57,9 +74,16 @@ def bare(axes: Axes) -> None:
     axes.grid(visible=False)
 
 
+def rendered(figure: Figure, kind: str) -> bytes:
+    """The figure as "png" or "svg", the same bytes each time."""
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    with mpl.rc_context(STYLE), BytesIO() as buffer:
+        figure.savefig(buffer, format=kind, metadata=metadata)
+        return buffer.getvalue()
+
+
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as SVG and PNG, the same bytes each time."""
+    """Write a figure as SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+    for kind in ("svg", "png"):
+        (folder / f"{name}.{kind}").write_bytes(rendered(figure, kind))

@@ -28,7 +28,12 @@ def load(name: str | os.PathLike) -> Model:
     13015864320
     """
     path = Path(name)
-    if isinstance(name, os.PathLike) or name.endswith(".json") or os.sep in name or (name not in presets() and path.exists()):
+    if (
+        isinstance(name, os.PathLike)
+        or name.endswith(".json")
+        or os.sep in name
+        or (name not in presets() and path.exists())
+    ):
         return model_from_config(read_object(path), str(path))
     try:
         return preset(name)

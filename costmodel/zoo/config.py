@@ -37,7 +37,8 @@ def model_from_config(values: dict[str, object], source: str, name: str | None =
         raise fields.refuse(f"{', '.join(foreign)} changes the count and is not understood for model_type {kind!r}")
 
     D, N, F, L, V = (
-        fields.count(n) for n in ("hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "vocab_size")
+        fields.count(n)
+        for n in ("hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "vocab_size")
     )
     K = fields.count("num_key_value_heads", default=family.kv_heads or N, null=N)
     if N % K:
@@ -51,7 +52,8 @@ def model_from_config(values: dict[str, object], source: str, name: str | None =
     return transformer(
         V=V, D=D, F=F, N=N, K=K, H=_head_width(fields, family, D, N), L=L,
         windows=_windows(fields, family, L), tied_head=fields.flag("tie_word_embeddings", family.tied_head),
-        qkv_bias=bias(family.qkv_bias), out_bias=bias(family.out_bias), mlp_bias=bias(family.mlp_bias), qk_norm=family.qk_norm,
+        qkv_bias=bias(family.qkv_bias), out_bias=bias(family.out_bias), mlp_bias=bias(family.mlp_bias),
+        qk_norm=family.qk_norm,
         positions=fields.count("max_position_embeddings", default=None, null=None), **about,
     )  # fmt: skip
 
@@ -63,20 +65,24 @@ def _family(fields: Fields, notes: list[str]) -> tuple[str, Family]:
     if kind is None:
         if not architectures:
             missing = [
-                n for n in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size") if n not in fields.values
+                n
+                for n in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+                if n not in fields.values
             ]
             also = f", and {', '.join(missing)}" if missing else ""
-            raise fields.refuse(f"missing model_type (and architectures){also}; known model types: {', '.join(FAMILIES)}")
+            raise fields.refuse(
+                f"missing model_type (and architectures){also}; known model types: {', '.join(FAMILIES)}"
+            )
         kind = by_architecture.get(architectures[0])
         if kind is None:
             raise fields.refuse(
-                f"missing model_type, and unknown architecture {architectures[0]!r}; known: {', '.join(by_architecture)}"
+                f"no model_type, and architecture {architectures[0]!r} is unknown; known: {', '.join(by_architecture)}"
             )
         notes.append(f"no model_type: taken as {kind} because architectures names {architectures[0]}")
     if kind not in FAMILIES:
-        raise fields.refuse(f"unsupported model_type {kind!r}; supported: {', '.join(FAMILIES)}. Custom code is never run")
+        raise fields.refuse(f"unsupported model_type {kind!r} (custom code is not run); known: {', '.join(FAMILIES)}")
     if other := [a for a in architectures if not a.endswith("ForCausalLM")]:
-        raise fields.refuse(f"architectures names {other[0]!r}, whose head is not that of {FAMILIES[kind].architecture}")
+        raise fields.refuse(f"architectures names {other[0]!r}, not {FAMILIES[kind].architecture}: another head")
     return kind, FAMILIES[kind]
 
 
@@ -127,7 +133,8 @@ def _sliding_layers(fields: Fields, kinds: list[str], L: int) -> int:
     for i, kind in enumerate(kinds):
         if kind not in LAYER_KINDS:
             raise fields.refuse(
-                f"unknown layer type {kind!r} at layer {i} of layer_types: cannot size its cache; known: {', '.join(LAYER_KINDS)}"
+                f"unknown layer type {kind!r} at layer {i} of layer_types: cannot size its cache; "
+                f"known: {', '.join(LAYER_KINDS)}"
             )
     if len(kinds) != L:
         raise fields.refuse(f"layer_types lists {len(kinds)} layers but num_hidden_layers is {L}")

@@ -46,8 +46,9 @@ FAMILIES: dict[str, Family] = {
 
 # Fields that change the count and that none of these families has: a file with one of them is something else.
 FOREIGN = (
-    "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok", "n_shared_experts",
-    "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "vision_config", "audio_config", "encoder_layers", "state_size",
+    "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok",
+    "n_shared_experts", "moe_intermediate_size", "kv_lora_rank", "q_lora_rank", "vision_config", "audio_config",
+    "encoder_layers", "state_size",
     "mamba_d_state", "ssm_cfg", "layers_block_type", "linear_num_value_heads", "cla_factor", "num_nextn_predict_layers",
     "cross_attention_layers", "alibi",
 )  # fmt: skip

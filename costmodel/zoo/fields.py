@@ -54,7 +54,9 @@ class Fields:
             if fallback is not MISSING:
                 return fallback
             aliases = f" (also looked for {', '.join(ALIASES[name])})" if name in ALIASES else ""
-            raise self.refuse(f"{name} is null; required" if value is None else f"missing required field {name}{aliases}")
+            raise self.refuse(
+                f"{name} is null; required" if value is None else f"missing required field {name}{aliases}"
+            )
         return self.positive(name, value)
 
     def positive(self, name: str, value: object) -> int:
@@ -68,7 +70,9 @@ class Fields:
         if value <= 0:
             raise self.refuse(f"{name} must be a positive integer, got {value}")
         if value > LARGEST:
-            raise self.refuse(f"{name} is implausibly large: {describe(value).removeprefix('number ')} exceeds {LARGEST:,}")
+            raise self.refuse(
+                f"{name} is implausibly large: {describe(value).removeprefix('number ')} exceeds {LARGEST:,}"
+            )
         return value
 
     def flag(self, name: str, default: bool) -> bool:

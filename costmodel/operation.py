@@ -1,0 +1,108 @@
+"""One step of a forward pass: what it reads and writes, of which role and width, and its FLOPs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sympy import Expr, cancel
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient
+from costmodel.symbols import NOTATION, K, N, b_a, b_kv, b_w, bindings
+
+ROLES = ("weight", "cache", "activation")
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Bytes per weight, per cached key/value element and per activation."""
+
+    weight: Number = 2
+    cache: Number = 2
+    activation: Number = 2
+
+
+SIXTEEN_BIT = Widths()
+SYMBOLIC = Widths(b_w, b_kv, b_a)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An operand: its axes as written, how many elements it has, its role, and whether it stays on chip."""
+
+    axes: str
+    elements: Number
+    role: str
+    on_chip: bool = False
+
+    def bytes(self, widths: Widths) -> Number:
+        """Elements x width of the role [byte]; 0 when on chip."""
+        return 0 if self.on_chip else self.elements * getattr(widths, self.role)
+
+
+def axis_sizes(sizes: Mapping[str, Number] | None = None) -> dict[str, Number]:
+    """Every letter's size: the symbol itself unless `sizes` binds it; G is N/K."""
+    given = dict(sizes or {})
+    known = {name: line.symbol for name, line in NOTATION.items()} | given
+    if "G" not in given:
+        known["G"] = quotient(known.get("N", N), known.get("K", K))
+    return known
+
+
+@dataclass(frozen=True)
+class Op:
+    """One step of a forward pass: what it reads, what it writes, and its FLOPs.
+
+    Attributes
+    ----------
+    flops : floating-point operations of the contraction [FLOP]
+    reads, writes : operands, each with its role
+    widths : bytes per element by role; 2 unless said otherwise
+    """
+
+    flops: Number
+    reads: tuple[Tensor, ...] = ()
+    writes: tuple[Tensor, ...] = ()
+    widths: Widths = SIXTEEN_BIT
+
+    @property
+    def bytes(self) -> Number:
+        """Bytes moved between memory and chip [byte]."""
+        return sum(t.bytes(self.widths) for t in (*self.reads, *self.writes))
+
+    @property
+    def intensity(self) -> Number:
+        """Arithmetic intensity, FLOPs per byte moved [FLOP/byte]."""
+        return intensity(self.flops, self.bytes)
+
+    @property
+    def operands(self) -> tuple[str, str]:
+        """The axes of what is read and of what is written; brackets hold what stays on chip."""
+        show = lambda ts: ", ".join(f"[{t.axes}]" if t.on_chip else t.axes for t in ts)  # noqa: E731
+        return show(self.reads), show(self.writes)
+
+    def with_flops(self, flops: Number) -> "Op":
+        """The same traffic with other work."""
+        return replace(self, flops=flops)
+
+    def sized(self, widths: Widths = SYMBOLIC) -> "Op":
+        """The same step with other element sizes; b_w, b_kv, b_a unless numbers are given."""
+        return replace(self, widths=widths)
+
+    def subs(self, values: Mapping) -> "Op":
+        """The same step with symbols replaced."""
+        bound = bindings(values)
+        bind = lambda t: replace(t, elements=substitute(t.elements, bound))  # noqa: E731
+        widths = Widths(*(substitute(getattr(self.widths, role), bound) for role in ROLES))
+        return Op(substitute(self.flops, bound), tuple(map(bind, self.reads)), tuple(map(bind, self.writes)), widths)
+
+
+def substitute(value: Number, bound: Mapping) -> Number:
+    """The value with symbols replaced; a plain number stays."""
+    return value.subs(bound) if isinstance(value, Expr) else value
+
+
+def intensity(flops: Number, moved: Number) -> Number:
+    """flops/bytes [FLOP/byte], as one fraction where symbolic."""
+    if moved == 0:
+        raise CostModelError("intensity is FLOPs per byte moved; nothing is moved here")
+    return flops / moved if is_plain(flops, moved) else cancel(flops / moved)

@@ -1,0 +1,23 @@
+"""Figures in one call each; `make images` writes them all to images/."""
+
+from costmodel.plotting.counting import attention_against_mlp, naive_against_cached, where_the_work_goes
+from costmodel.plotting.diagrams import (
+    cache_against_no_cache,
+    draft_verify_replace,
+    prefill_and_decode,
+    sampling_pipeline,
+)
+from costmodel.plotting.diagrams_serving import block_table, prompt_order, static_against_continuous
+from costmodel.plotting.intensity import intensity_against_batch, roofline
+from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
+
+FIGURES = {
+    figure.__name__: figure
+    for figure in (
+        prefill_and_decode, cache_against_no_cache, sampling_pipeline, draft_verify_replace, prompt_order, block_table,
+        static_against_continuous, intensity_against_batch, roofline, where_the_work_goes, attention_against_mlp,
+        naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
+    )
+}  # fmt: skip
+
+__all__ = ["FIGURES", *FIGURES]

@@ -1,0 +1,140 @@
+"""A formula as a short list of NumPy operations that work in place.
+
+SymPy's own compiler makes a new array for every operation; here a temporary is overwritten by the operation that uses
+it, and the last operation of a formula writes straight into the result. That is about 1.5 times as fast.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sympy import Abs, Add, Expr, Max, Min, Mul, Pow, Symbol, ceiling, cse, exp, floor, horner, log
+
+from costmodel.common.errors import CostModelError
+
+UNARY = {floor: np.floor, ceiling: np.ceil, exp: np.exp, log: np.log, Abs: np.abs}
+
+
+@dataclass(frozen=True)
+class Step:
+    """slots[into] = ufunc(*slots[of]), written over slot `over`, or into result `result`, where either is given."""
+
+    ufunc: np.ufunc
+    of: tuple[int, ...]
+    into: int
+    over: int | None = None
+    result: int | None = None
+
+
+def nested(formula: Expr, inputs: Sequence[Symbol]) -> Expr:
+    """Polynomial parts in Horner form, the fewest operations per point; inside floor and ceiling nothing moves."""
+    if formula.is_Atom or isinstance(formula, floor | ceiling):
+        return formula
+    if formula.is_polynomial(*inputs):
+        return horner(formula, *inputs)
+    return formula.func(*(nested(part, inputs) for part in formula.args))
+
+
+class Program:
+    """Formulas over the same inputs, lowered to steps; what they share is computed once."""
+
+    def __init__(self, formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> None:
+        self._slots: list[object] = [None] * len(inputs)
+        self._needs: list[frozenset[int]] = [
+            frozenset([i]) for i in range(len(inputs))
+        ]  # which inputs a slot varies with
+        self._temporary: set[int] = set()
+        self._named = {symbol: i for i, symbol in enumerate(inputs)}
+        self.steps: list[Step] = []
+        shared, roots = cse([nested(formula, inputs) for formula in formulas])
+        for symbol, part in shared:
+            self._named[symbol] = self._lower(part)
+            self._temporary.discard(self._named[symbol])
+        self.roots = [self._lower(root) for root in roots]
+        self._write_into_results(len(inputs))
+        self._plan = [(step.ufunc, step.of, step.into, step.over, step.result) for step in self.steps]
+
+    def _write_into_results(self, inputs: int) -> None:
+        """The step that finishes a result writes into it, if its shape is the result's, that is, it varies with all."""
+        made_by = {step.into: place for place, step in enumerate(self.steps)}
+        self.copied: list[int] = []
+        for result, root in enumerate(self.roots):
+            place = made_by.pop(root, None)
+            if place is None or len(self._needs[root]) < inputs:
+                self.copied.append(result)
+            else:
+                self.steps[place] = replace(self.steps[place], result=result)
+
+    def _constant(self, value: object) -> int:
+        self._slots.append(float(value))
+        self._needs.append(frozenset())
+        return len(self._slots) - 1
+
+    def _emit(self, ufunc: np.ufunc, *of: int) -> int:
+        needs = frozenset().union(*(self._needs[slot] for slot in of))
+        if not needs:
+            return self._constant(ufunc(*(self._slots[slot] for slot in of)))
+        self._slots.append(None)
+        self._needs.append(needs)
+        into = len(self._slots) - 1
+        over = next((slot for slot in of if slot in self._temporary and self._needs[slot] == needs), None)
+        self._temporary.difference_update(of)
+        self._temporary.add(into)
+        self.steps.append(Step(ufunc, of, into, over))
+        return into
+
+    def _fold(self, ufunc: np.ufunc, slots: Sequence[int]) -> int:
+        first, *rest = sorted(slots, key=lambda slot: len(self._needs[slot]))  # the small ones together first
+        for slot in rest:
+            first = self._emit(ufunc, first, slot)
+        return first
+
+    def _lower(self, expr: Expr) -> int:
+        """Append the steps that compute an expression; its slot."""
+        if expr in self._named:
+            return self._named[expr]
+        if expr.is_number:
+            return self._constant(expr)
+        match expr:
+            case Add():
+                return self._fold(np.add, [self._lower(term) for term in expr.args])
+            case Mul():
+                above, below = expr.as_numer_denom() if _divides(expr) else (expr, None)
+                if below is not None:
+                    return self._emit(np.divide, self._lower(above), self._lower(below))
+                return self._fold(np.multiply, [self._lower(factor) for factor in expr.args])
+            case Pow():
+                return self._power(expr)
+            case Max() | Min():
+                ufunc = np.maximum if isinstance(expr, Max) else np.minimum
+                return self._fold(ufunc, [self._lower(arg) for arg in expr.args])
+            case floor() | ceiling():
+                above, below = expr.args[0].as_numer_denom()  # floor(S/49), never floor(0.0204·S): exact at multiples
+                inner = (
+                    self._lower(above) if below == 1 else self._emit(np.divide, self._lower(above), self._lower(below))
+                )
+                return self._emit(UNARY[expr.func], inner)
+        if expr.func in UNARY:
+            return self._emit(UNARY[expr.func], self._lower(expr.args[0]))
+        raise CostModelError(
+            f"{expr.func.__name__} cannot be compiled; known: +, ·, /, powers, Max, Min, floor, ceiling, exp, log"
+        )
+
+    def _power(self, expr: Pow) -> int:
+        if expr.exp.is_number and expr.exp.is_negative:
+            return self._emit(np.divide, self._constant(1), self._lower(expr.base**-expr.exp))
+        return self._emit(np.power, self._lower(expr.base), self._lower(expr.exp))
+
+    def run(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Evaluate into `results`, each of the shape that the inputs broadcast to (at least one axis)."""
+        slots = self._slots.copy()
+        slots[: len(inputs)] = inputs
+        for ufunc, of, into, over, result in self._plan:
+            out = results[result] if result is not None else None if over is None else slots[over]
+            slots[into] = ufunc(*[slots[slot] for slot in of], out=out)
+        for result in self.copied:
+            results[result][...] = slots[self.roots[result]]
+
+
+def _divides(product: Mul) -> bool:
+    return any(isinstance(f, Pow) and f.exp.is_number and f.exp.is_negative for f in product.args)

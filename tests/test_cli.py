@@ -1,0 +1,287 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from costmodel import Deployment, accelerator, accelerators, load, preset_config, presets
+from costmodel.cli import main
+from costmodel.quantities import QUANTITIES
+
+SIZE = ("size", "llama-3-8b", "--on", "h100-sxm")
+SIZE_KEYS = [
+    "model", "accelerator", "params", "weight_bytes", "cache_bytes_per_sequence", "memory_bytes", "capacity_bytes",
+    "fits", "wall", "largest_batch", "longest_context", "ttft_s", "seconds_per_token", "tokens_per_s",
+    "tokens_per_s_per_user", "bound", "intensity", "ridge",
+]  # fmt: skip
+INSPECT_KEYS = [
+    "family", "params", "text_params", "active_params", "weight_bytes", "cache_elements", "cache_bytes", "tied_head",
+]  # fmt: skip
+
+
+class Command:
+    """Runs the command in this process and reads what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        try:
+            assert main(arguments) == code
+        except SystemExit as stop:
+            assert stop.code == code, self.capsys.readouterr()
+        out, err = self.capsys.readouterr()
+        assert (err == "") == (code == 0)
+        assert (out == "") or code == 0
+        return err if code else out
+
+    def json(self, *arguments: str) -> dict:
+        return json.loads(self(*arguments, "--json"), parse_constant=pytest.fail)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture) -> Command:
+    return Command(capsys)
+
+
+def test_size_answers_under_fixed_keys(command: Command) -> None:
+    found = command.json(*SIZE, "--batch", "16", "--context", "8192")
+    assert list(found) == SIZE_KEYS
+    deployment = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    step = deployment.decode(16, 8192)
+    assert (found["model"], found["accelerator"]) == ("llama-3-8b", "h100-sxm")
+    assert (found["params"], found["weight_bytes"], found["capacity_bytes"]) == (8030261248, 16060522496, 80 * 10**9)
+    assert found["cache_bytes_per_sequence"] == 8192 * 131_072
+    assert found["memory_bytes"] == 16060522496 + 16 * 8192 * 131_072
+    assert (found["fits"], found["wall"], found["largest_batch"]) == (
+        True,
+        None,
+        (80 * 10**9 - 16060522496) // (8192 * 131_072),
+    )
+    assert found["longest_context"] == (80 * 10**9 - 16060522496) // (16 * 131_072)
+    assert found["seconds_per_token"] == step.seconds_per_token
+    assert (
+        found["tokens_per_s"] == pytest.approx(16 * found["tokens_per_s_per_user"]) == 16 / found["seconds_per_token"]
+    )
+    assert found["ttft_s"] == deployment.prefill(8192).seconds
+    assert (found["bound"], found["ridge"]) == ("memory", 989 / 3.35)
+    assert all(isinstance(found[k], int) for k in SIZE_KEYS if k.endswith("bytes") or k == "params")
+
+
+def test_size_defaults_answer_one_user_at_1024(command: Command) -> None:
+    found = command.json(*SIZE)
+    assert found == command.json(
+        *SIZE,
+        "--batch",
+        "1",
+        "--context",
+        "1024",
+        "--prompt",
+        "1024",
+        "--weights",
+        "bf16",
+        "--cache",
+        "bf16",
+        "--reserve",
+        "0",
+    )
+    read = load("llama-3-8b").decode(1, 1024).bytes
+    assert found["seconds_per_token"] == pytest.approx(read / 3.35e12)
+    assert found["seconds_per_token"] == pytest.approx(
+        (16060522496 - 2 * 128256 * 4096 + 1024 * 131_072) / 3.35e12, rel=1e-3
+    )
+
+
+def test_textbook_gives_the_published_rows(command: Command) -> None:
+    for batch, memory, latency, throughput in (
+        (1, 26869760000, 0.00802082388059702, 124.675471608232),
+        (64, 79717990400, 0.0237964150447761, 2689.48074235449),
+        (256, 240779264000, 0.0718744071641791, 3561.76850843767),
+    ):
+        found = command.json("size", "llama-2-13b", "--on", "h100-sxm", "--batch", str(batch), "--textbook")
+        assert found["memory_bytes"] == memory
+        assert found["seconds_per_token"] == pytest.approx(latency, rel=1e-13)
+        assert found["tokens_per_s"] == pytest.approx(throughput, rel=1e-13)
+        assert found["fits"] == (batch < 256)
+    assert found["wall"] == "cache"
+
+
+def test_size_formats_reserve_and_prompt(command: Command) -> None:
+    found = command.json(
+        "size",
+        "Llama-3-8B",
+        "--on",
+        "H200",
+        "--weights",
+        "int4",
+        "--cache",
+        "fp8",
+        "--reserve",
+        "0.1",
+        "--prompt",
+        "4096",
+    )
+    assert (found["weight_bytes"], found["cache_bytes_per_sequence"]) == (8030261248 // 2, 1024 * 65_536)
+    assert found["largest_batch"] == (141 * 9 * 10**8 - 8030261248 // 2) // (1024 * 65_536)
+    assert (
+        found["ttft_s"]
+        == Deployment(load("llama-3-8b"), accelerator("h200-sxm"), weights="int4", cache="fp8").prefill(4096).seconds
+    )
+
+
+def test_unbounded_context_is_null(command: Command) -> None:
+    assert command.json("size", "mistral-7b-v0.1", "--on", "h100-sxm")["longest_context"] is None
+    assert "unbounded" in command("size", "mistral-7b-v0.1", "--on", "h100-sxm")
+
+
+def test_weights_that_do_not_fit_are_the_wall(command: Command) -> None:
+    found = command.json("size", "llama-3-70b", "--on", "h100-sxm")
+    assert (found["fits"], found["wall"], found["largest_batch"], found["longest_context"]) == (False, "weights", 0, 0)
+    assert "does not fit: the weights alone" in command("size", "llama-3-70b", "--on", "h100-sxm")
+
+
+def test_a_config_is_sized_like_its_preset(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "qwen.json"
+    path.write_text(command("models", "--config", "qwen2.5-7b"))
+    assert json.loads(path.read_text()) == preset_config("qwen2.5-7b")
+    file, name = (command.json("size", m, "--on", "h100-sxm") for m in (str(path), "qwen2.5-7b"))
+    assert file.pop("model") == str(path)
+    assert name.pop("model") == "qwen2.5-7b"
+    assert file == name
+
+
+def test_words_say_what_was_assumed(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({k: v for k, v in preset_config("llama-3-8b").items() if k != "torch_dtype"}))
+    assert "note: no dtype is stated: bf16 is assumed" in command("size", str(path), "--on", "h100-sxm")
+    assert "note: t4 has no bf16 units: timed at its fp16 peak" in command("size", "llama-3-8b", "--on", "t4")
+    assert "made for contexts up to 8,192" in command(*SIZE, "--context", "9000")
+
+
+def test_unknown_quantization_needs_a_format(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(preset_config("llama-2-7b") | {"quantization_config": {"quant_method": "magic2bit"}}))
+    for call in (("inspect", str(path)), ("size", str(path), "--on", "h100-sxm")):
+        error = command(*call, code=2)
+        assert str(path) in error
+        assert "'magic2bit': bytes per weight cannot be known" in error
+        assert command.json(*call, "--weights", "int4")["weight_bytes"] == 6738415616 // 2
+
+
+def test_inspect_counts_under_fixed_keys(command: Command) -> None:
+    found = command.json("inspect", "qwen3-0.6b")
+    assert list(found) == INSPECT_KEYS
+    assert found == {
+        "family": "qwen3",
+        "params": 596049920,
+        "text_params": 596049920,
+        "active_params": 596049920,
+        "weight_bytes": 1192099840,
+        "cache_elements": 58720256,
+        "cache_bytes": 117440512,
+        "tied_head": True,
+    }
+    assert command.json("inspect", "qwen3-0.6b", "--context", "32768")["cache_elements"] == 1879048192
+    assert "596,049,920" in command("inspect", "qwen3-0.6b")
+    assert "unembedding" in command("inspect", "qwen3-0.6b", "--ledger")
+
+
+def test_lists(command: Command) -> None:
+    models, hardware = command("models"), command("hardware")
+    assert all(name in models for name in presets())
+    assert all(name in hardware for name in accelerators())
+    assert [m["name"] for m in command.json("models")] == list(presets())
+    assert command.json("hardware")[0]["peaks"]
+    assert all(record.source in command("hardware", "--sources") for record in (accelerator("h100-sxm"),))
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_explain_every_quantity(command: Command, name: str) -> None:
+    text = command("explain", name, "--model", "llama-3-8b")
+    assert text.startswith(name)
+    assert "llama-3-8b on h100-sxm" in text
+    assert "symbol" in text
+    assert "*" not in command("explain", name, "--latex").splitlines()[2]
+
+
+def test_explain_shows_formula_symbols_and_value(command: Command) -> None:
+    text = command("explain", "cache-bytes", "--model", "llama-3-8b", "--context", "32000")
+    assert "2*H*K*L*S*b_kv" in text
+    assert "key/value heads" in text
+    assert "4,194,304,000 byte" in text
+
+
+def test_tour_computes_the_headlines(command: Command) -> None:
+    text = command("tour")
+    for headline in (
+        "295",
+        "4.776 ms",
+        "209 tokens/s",
+        "0.335%",
+        "16 ms",
+        "26.87 GB",
+        "2,689 tokens/s",
+        "3,562",
+        "131,072",
+        "4.194 GB",
+        "15 such",
+        "248",
+        "23",
+        "33.41 GB",
+        "6,417",
+        "65.63 GB",
+        "13,068",
+    ):
+        assert headline in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["size", "llama-3-9b", "--on", "h100-sxm"], "unknown model 'llama-3-9b'; did you mean llama-3-8b"),
+        (["size", "llama-3-8b", "--on", "h100-smx"], "unknown accelerator 'h100-smx'; did you mean h100-sxm"),
+        (["size", "llama-3-8b", "--on", "h100"], "accelerator 'h100' is ambiguous"),
+        (["size", "llama-3-8b"], "--on"),
+        ([*SIZE, "--batch", "0"], "--batch: must be a whole number from 1"),
+        ([*SIZE, "--batch", "-4"], "--batch"),
+        ([*SIZE, "--context", "1e3"], "--context: must be a whole number from 1"),
+        ([*SIZE, "--prompt", "nan"], "--prompt: must be a whole number from 1"),
+        ([*SIZE, "--reserve", "1"], "--reserve: must be a share at least 0 and below 1, got '1'"),
+        ([*SIZE, "--reserve", "nan"], "--reserve: must be a share"),
+        ([*SIZE, "--reserve", "1e-999999999"], "--reserve: must be a share"),
+        ([*SIZE, "--weights", "int5"], "unknown number format 'int5'; did you mean int"),
+        ([*SIZE, "--cache", ""], "unknown number format ''"),
+        (["size", "/nowhere/config.json", "--on", "h100-sxm"], "/nowhere/config.json: cannot be read"),
+        (["inspect", "/"], "/ is a directory"),
+        (["inspect", "llama-3-8b", "--context", "9" * 5000], "--context: must be a whole number from 1"),
+        (["models", "--config", "8b"], "8b is a rounded model"),
+        (["models", "--config", "gpt-9"], "unknown model 'gpt-9'"),
+        (["explain", "beauty"], "unknown quantity 'beauty'"),
+        (["explain", "latency", "--model", "zzz"], "unknown model 'zzz'"),
+        (["fly"], "invalid choice: 'fly'"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_bad_input_exits_2_and_says_why(command: Command, arguments: list[str], message: str) -> None:
+    assert message in command(*arguments, code=2)
+
+
+def test_python_m_is_the_same_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "costmodel", "inspect", "8b", "--json"], capture_output=True, check=True, text=True
+    )
+    assert json.loads(ran.stdout)["params"] == 8 * 10**9
+    assert ran.stderr == ""
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    ran = subprocess.run(
+        f"{sys.executable} -m costmodel hardware --sources | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.count("\n") == 1
+    assert ran.stderr == ""

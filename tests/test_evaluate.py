@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy import Integer, Max, Min, Rational, Symbol, ceiling, floor
+
+from costmodel.common.errors import CostModelError
+from costmodel.evaluate import CHUNK, CompiledFormula, compile_formulas, evaluate
+from costmodel.symbols import B, D, S, W
+
+
+def test_leftover_symbols_are_named() -> None:
+    with pytest.raises(CostModelError, match="no value for D, S; given: B"):
+        evaluate(B * D * S, B=2)
+
+
+def test_lookalike_symbols_are_refused_not_ignored() -> None:
+    with pytest.raises(KeyError, match="different symbol"):
+        evaluate(B + 1, {Symbol("B"): 2})
+
+
+def test_constants_broadcast() -> None:
+    assert evaluate(Integer(3), B=[1, 2, 3]).tolist() == [3.0, 3.0, 3.0]
+    assert evaluate(Integer(3)).shape == ()
+
+
+def test_counts_past_2_to_the_63_do_not_overflow() -> None:
+    assert evaluate(B**4 * 10**30, B=np.array([2**20])) == pytest.approx(2.0**80 * 1e30)
+
+
+def test_integers_come_out_as_float64() -> None:
+    assert evaluate(B * S, B=np.arange(3), S=2).dtype == np.float64
+
+
+@pytest.mark.parametrize("divisor", [3, 7, 10, 49])
+def test_floor_and_ceiling_at_exact_multiples(divisor: int) -> None:
+    multiples = divisor * np.arange(1, 20_000)
+    assert (evaluate(floor(S / divisor), S=multiples) == np.arange(1, 20_000)).all()
+    assert (evaluate(ceiling(S / divisor), S=multiples) == np.arange(1, 20_000)).all()
+    assert (evaluate(floor(S / divisor), S=multiples - 1) == np.arange(0, 19_999)).all()
+    assert (evaluate(2 * ceiling(3 * S / divisor) + 1, S=multiples) == 6 * np.arange(1, 20_000) + 1).all()
+
+
+def test_min_and_max_of_several() -> None:
+    assert evaluate(Max(B, S, W), B=1, S=[2, 5], W=3).tolist() == [3, 5]
+    assert evaluate(Min(B, S, 4), B=9, S=[2, 5]).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("shape", [(CHUNK + 1,), (3, CHUNK), (2, 3, CHUNK // 2), (5, 7), (1, 1), (2 * CHUNK + 3, 1)])
+def test_pieces_cover_every_point_once(shape: tuple[int, ...]) -> None:
+    grid = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    assert (evaluate(2 * B + 1, B=grid) == 2 * grid + 1).all()
+    column = grid[..., :1]
+    assert (evaluate(B * S, B=grid + 1, S=column + 1) == (grid + 1) * (column + 1)).all()
+
+
+def test_empty_arrays_are_allowed() -> None:
+    assert evaluate(B + 1, B=np.array([])).shape == (0,)
+
+
+@given(a=st.fractions(), b=st.fractions(max_denominator=10**6), x=st.integers(1, 10**6), y=st.integers(1, 10**6))
+def test_compiled_equals_exact(a: object, b: object, x: int, y: int) -> None:
+    formula = Rational(a) * B * S + Rational(b) * B + B / S
+    exact = formula.subs({B: x, S: y})
+    scale = abs(Rational(a)) * x * y + abs(Rational(b)) * x + Rational(x, y)
+    assert abs(float(evaluate(formula, B=x, S=y)) - float(exact)) <= 1e-14 * float(scale) + 1e-300
+
+
+def test_formulas_are_compiled_once() -> None:
+    assert compile_formulas([B + S], [B, S]) is compile_formulas([B + S], [B, S])
+
+
+def test_together_they_share_their_inputs() -> None:
+    both = CompiledFormula([B * S, B], [B, S])(np.arange(4.0), 2.0)
+    assert [r.tolist() for r in both] == [[0, 2, 4, 6], [0, 1, 2, 3]]

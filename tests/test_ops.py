@@ -1,0 +1,117 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy import limit, oo, simplify
+
+from costmodel import contract, elementwise
+from costmodel.common.errors import CostModelError
+from costmodel.operation import Widths
+from costmodel.ops import Ledger, Row
+from costmodel.symbols import B, D, F, G, H, K, N, S, T, V, b_a, b_kv, b_w
+
+SIZE = st.integers(1, 4096)
+
+
+def test_matrix_multiplication() -> None:
+    op = contract("B D, D F -> B F")
+    assert op.flops == 2 * B * D * F
+    assert op.bytes == 2 * B * D + 2 * D * F + 2 * B * F
+    assert simplify(op.intensity - B * D * F / (B * D + D * F + B * F)) == 0
+
+
+def test_intensity_tends_to_the_batch() -> None:
+    intensity = contract("B D, D F -> B F").intensity
+    assert limit(limit(intensity, D, oo), F, oo) == B
+    assert limit(limit(intensity, F, oo), D, oo) == B
+
+
+@given(b=SIZE, d=SIZE, f=SIZE)
+def test_numbers_and_substituted_symbols_agree(b: int, d: int, f: int) -> None:
+    numbers = contract("B D, D F -> B F", sizes={"B": b, "D": d, "F": f})
+    symbols = contract("B D, D F -> B F").subs({B: b, D: d, F: f})
+    assert (numbers.flops, numbers.bytes) == (symbols.flops, symbols.bytes)
+    assert isinstance(numbers.flops, int)
+
+
+def test_flops_of_huge_axes_do_not_overflow() -> None:
+    op = contract("B D, D F -> B F", sizes={"B": 2**40, "D": 2**40, "F": 2**40})
+    assert op.flops == 2**121
+
+
+def test_element_sizes_follow_roles() -> None:
+    op = contract("B T D, D K H -> B T K H", roles=("activation", "weight", "cache")).sized()
+    assert op.bytes == B * T * D * b_a + D * K * H * b_w + B * T * K * H * b_kv
+    assert op.sized(Widths(1, 2, 4)).bytes == B * T * D * 4 + D * K * H + B * T * K * H * 2
+
+
+def test_operand_on_chip_moves_nothing() -> None:
+    assert contract("B D, D F -> B F", on_chip=[0, -1]).bytes == 2 * D * F
+    assert contract("B D, D F -> B F", on_chip=[0, -1]).operands == ("[B D], D F", "[B F]")
+
+
+def test_grouped_heads_multiply_out() -> None:
+    op = contract("B T K G H, B S K H -> B K G T S", roles=("activation", "cache", "activation"))
+    assert op.flops == 2 * B * T * S * N * H
+    assert contract("B K G, K G D -> B D", sizes={"G": G}).flops == 2 * B * K * G * D
+
+
+def test_visible_pairs_replace_the_square() -> None:
+    assert contract("B T H, B S H -> B T S", visible=7).flops == 14 * B * H
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "message"),
+    [
+        ("B D, D F", {}, "has no arrow"),
+        ("B D, D F -> B V", {}, "axis 'V' of .* is in the output but in no input"),
+        ("B D, D Z -> B Z", {}, "unknown axis 'Z'"),
+        ("B B, D F -> B F", {}, "operand 'B B' of .* repeats an axis"),
+        ("B D,  -> B", {}, "is empty"),
+        ("B D, D F -> B F", {"sizes": {"D": 0}}, "axis D of .* must be positive, got 0"),
+        ("B D, D F -> B F", {"roles": ("weight",)}, "got 1 for 3 operands"),
+        ("B D, D F -> B F", {"roles": ("weight", "tape", "cache")}, "got 'tape'"),
+    ],
+)
+def test_bad_patterns_are_quoted(pattern: str, options: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        contract(pattern, **options)
+
+
+def test_moving_nothing_has_no_intensity() -> None:
+    with pytest.raises(CostModelError, match="nothing is moved"):
+        _ = elementwise("B T D", on_chip=True).intensity
+
+
+def test_ledger_totals_are_sums_of_rows() -> None:
+    ledger = Ledger([Row("up", contract("B T D, D F -> B T F"), 3), Row("head", contract("B D, D V -> B V"))])
+    assert ledger.flops == 6 * B * T * D * F + 2 * B * D * V
+    assert ledger.bytes == sum(row.bytes for row in ledger.rows)
+    assert ledger.times(2).flops == 2 * ledger.flops
+    assert (ledger + ledger).bytes == 2 * ledger.bytes
+    assert ledger.elements("weight") == 3 * D * F + D * V
+
+
+def test_ledger_at_binds_counts_too() -> None:
+    bound = Ledger([Row("up", contract("B T D, D F -> B T F"), N)]).at(N=2, B=1, T=1, D=4, F=8)
+    assert (bound.flops, bound.bytes) == (128, 2 * (2 * 4 + 2 * 8 + 2 * 32))
+
+
+def test_ledger_names_its_rows() -> None:
+    ledger = Ledger([Row("up", contract("B T D, D F -> B T F"))])
+    assert ledger["up"].flops == 2 * B * T * D * F
+    with pytest.raises(KeyError, match="no row called 'down'; the ledger has up"):
+        ledger["down"]
+
+
+def test_ledger_shows_itself() -> None:
+    ledger = Ledger([Row("up", contract("B T D, D F -> B T F"))])
+    text, html = str(ledger), ledger._repr_html_()
+    assert "2*B*D*F*T" in text
+    assert text.splitlines()[-1].startswith("total")
+    assert "$2 B D F T$" in html
+    assert html.count("<tr>") == 3
+
+
+def test_numeric_ledger_prints_grouped_digits() -> None:
+    sizes = {"B": 1, "T": 1, "D": 4096, "F": 14336}
+    assert "117,440,512" in str(Ledger([Row("up", contract("B T D, D F -> B T F", sizes=sizes))]))

@@ -1,0 +1,89 @@
+"""Every formula is homogeneous in its units, and binding it equals building it from numbers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy import Add, Max, Min, Rational
+
+from costmodel import Deployment, accelerator, attention, mlp, transformer
+from costmodel.common.errors import UnknownNameError
+from costmodel.quantities import QUANTITIES, SYMBOLIC_DEPLOYMENT, At, quantity
+from costmodel.symbols import NOTATION, B, M, P, S, b_w, memory_bandwidth, peak
+
+# Exponents of (byte, second); FLOPs and tokens are counts.
+UNITS = {
+    "": (0, 0), "FLOP": (0, 0), "byte": (1, 0), "s": (0, 1), "FLOP/byte": (-1, 0), "token/s": (0, -1),
+    "byte/s": (1, -1), "FLOP/s": (0, -1), "$/s": (0, -1),
+}  # fmt: skip
+BYTE, SECOND = Rational(3), Rational(7)  # as if bytes and seconds were a third and a seventh of what they are
+
+
+def value(formula: object, scaled: bool) -> Rational:
+    """The formula at fixed rational points, with every symbol re-expressed in the smaller units if asked."""
+    point = {}
+    for i, line in enumerate(NOTATION.values()):
+        byte, second = UNITS[line.unit]
+        point[line.symbol] = Rational(5 * i + 11, i + 2) * (BYTE**byte * SECOND**second if scaled else 1)
+    return formula.subs(point)
+
+
+def homogeneous(formula: object, unit: str) -> bool:
+    byte, second = UNITS[unit]
+    formula = formula.replace(Max, Add).replace(Min, Add)  # every branch must have the unit, not only the larger
+    return value(formula, scaled=True) == value(formula, scaled=False) * BYTE**byte * SECOND**second
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_quantities_are_homogeneous_in_their_units(name: str) -> None:
+    assert homogeneous(QUANTITIES[name].formula(), QUANTITIES[name].unit)
+
+
+def test_every_ledger_row_is_homogeneous() -> None:
+    whole = transformer(qkv_bias=True, out_bias=True, mlp_bias=True, qk_norm=True)
+    for ledger in (attention(), mlp(), mlp(gated=False), whole.decode(), whole.prefill()):
+        for row in ledger.sized().rows:
+            assert row.flops == 0 or homogeneous(row.flops, "FLOP"), row.name
+            assert row.bytes == 0 or homogeneous(row.bytes, "byte"), row.name
+
+
+@pytest.mark.parametrize(
+    ("formula", "unit"),
+    [
+        (B * S * b_w + B * S, "byte"),
+        (Max(S / peak, S / memory_bandwidth), "s"),
+        (b_w / memory_bandwidth, "byte"),
+        (S * b_w**2, "byte"),
+    ],
+)
+def test_the_dimension_test_can_fail(formula: object, unit: str) -> None:
+    assert not homogeneous(formula, unit)
+
+
+@given(
+    name=st.sampled_from(sorted(QUANTITIES)),
+    shape=st.tuples(*[st.integers(1, 9)] * 6),
+    at=st.tuples(st.integers(1, 9), st.integers(1, 30), st.integers(1, 30), st.integers(1, 9)),
+)
+def test_binding_the_formula_equals_the_value(name: str, shape: tuple, at: tuple) -> None:
+    V, D, F, K, G, H = shape
+    sizes = {"V": V, "D": D, "F": F, "N": K * G, "K": K, "H": H, "L": 3}
+    h100 = accelerator("h100-sxm")
+    direct = QUANTITIES[name].of(Deployment(transformer(**sizes), h100, weights="fp8"), At(*at))
+    bound = sizes | dict(zip("BSPM", at, strict=True)) | {"b_w": 1, "b_kv": 2, "b_a": 2}
+    bound |= {"peak": h100.peak(), "memory_bandwidth": h100.bandwidth}
+    formula = QUANTITIES[name].formula().subs({NOTATION[k].symbol: v for k, v in bound.items()})
+    assert float(direct) == pytest.approx(float(formula), rel=1e-12)
+    if isinstance(direct, int):
+        assert direct == formula
+
+
+def test_formulas_use_only_the_letters_they_need() -> None:
+    assert quantity("ridge").formula().free_symbols == {peak, memory_bandwidth}
+    assert {s.name for s in quantity("cache-bytes").formula().free_symbols} == {"S", "L", "K", "H", "b_kv"}
+    assert {P, M} <= quantity("naive-flops").formula().free_symbols
+    assert SYMBOLIC_DEPLOYMENT.params.free_symbols == SYMBOLIC_DEPLOYMENT.model.params.free_symbols
+
+
+def test_unknown_quantity_suggests() -> None:
+    with pytest.raises(UnknownNameError, match="unknown quantity 'latencies'; did you mean latency"):
+        quantity("latencies")
