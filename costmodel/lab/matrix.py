@@ -9,8 +9,8 @@ from costmodel.lab.work import Work
 class Matrix:
     """W (D × F), seen as inputs × outputs whatever its layout; products with it are counted.
 
-    Decode multiplies one row by W, so its time is that of reading W once. A wide W is stored input by input (each input
-    scales a long contiguous row), any other output by output (each output is one contiguous dot product).
+    Decode multiplies one row by W, so its time is that of reading W once. W is stored output by output: each output is
+    one dot product over contiguous memory, and the next lies right behind it.
 
     Parameters
     ----------
@@ -22,18 +22,16 @@ class Matrix:
     --------
     >>> w = Matrix(np.arange(6.0), 2, {"up": 2, "gate": 1})
     >>> w.values
-    array([[0., 1., 2.],
-           [3., 4., 5.]])
+    array([[0., 2., 4.],
+           [1., 3., 5.]])
     >>> w.part("gate")
-    array([[2.],
+    array([[4.],
            [5.]])
     """
 
     def __init__(self, storage: np.ndarray, inputs: int, outputs: dict[str, int]) -> None:
         self.outputs = outputs
-        columns = sum(outputs.values())
-        self.wide = columns > inputs
-        self.values = storage.reshape(inputs, columns) if self.wide else storage.reshape(columns, inputs).T
+        self.values = storage.reshape(sum(outputs.values()), inputs).T
 
     def part(self, step: str) -> np.ndarray:
         """The columns of one step, a view that can be written to."""
@@ -59,6 +57,4 @@ class Matrix:
         rows, inner = x.shape
         for step, columns in self.outputs.items():
             work.count(step, rows=rows, inner=inner, columns=columns)
-        if rows == 1 and not self.wide:
-            return np.vecdot(self.values.T, x[0])[np.newaxis]
-        return x @ self.values
+        return np.vecdot(self.values.T, x[0])[np.newaxis] if rows == 1 else x @ self.values
