@@ -8,6 +8,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.lab.blocks import attend, feed_forward, rms_norm, rotary_turns, rotate
 from costmodel.lab.cache import FIRST_CHUNK, KVCache
 from costmodel.lab.generation import Generation, stream
+from costmodel.lab.ragged import RaggedBatch
 from costmodel.lab.sampling import greedy
 from costmodel.lab.shape import DecoderShape
 from costmodel.lab.weights import DecoderWeights, LayerWeights
@@ -100,49 +101,36 @@ class Decoder:
         -------
         (T_i, V) logits each
         """
-        caches = [None] * len(sequences) if caches is None else list(caches)
-        if len(caches) != len(sequences):
-            raise CostModelError(f"one cache for each sequence is needed, got {len(caches)} for {len(sequences)}")
-        held = [id(cache) for cache in caches if cache is not None]
-        if len(set(held)) < len(held):
-            raise CostModelError("two sequences of a batch share one cache; give each its own, cache.fork()")
-        rows = [self._checked(tokens) for tokens in sequences]
-        if not rows:
+        if not sequences:
             return []
-        pasts = [0 if cache is None else cache.length for cache in caches]
-        self._check_lengths(rows, pasts)
-        for tokens, cache in zip(rows, caches, strict=True):
-            if cache is not None:
-                cache.reserve(len(tokens))
-        ids = np.concatenate(rows)
-        positions = np.concatenate([np.arange(past, past + len(r)) for past, r in zip(pasts, rows, strict=True)])
-        x = self.weights.embedding[ids]
+        batch = RaggedBatch(self.shape, sequences, [None] * len(sequences) if caches is None else caches)
+        logits = self.weights.head.multiply(self._hidden(batch), self.work)
+        batch.finish()
+        return batch.split(logits)
+
+    def hidden(self, tokens: Sequence[int], cache: KVCache | None = None) -> np.ndarray:
+        """What the head reads: the normed last layer (T, D), without the logits; otherwise as `forward_full`."""
+        batch = RaggedBatch(self.shape, [tokens], [cache])
+        x = self._hidden(batch)
+        batch.finish()
+        return x
+
+    def _hidden(self, batch: RaggedBatch) -> np.ndarray:
+        x = self.weights.embedding[batch.ids]
         if self.weights.positions is not None:
-            x = x + self.weights.positions[positions]
+            x = x + self.weights.positions[batch.positions]
         turns = None
         if self.shape.rope_theta is not None:
-            turns = rotary_turns(positions, self.shape.head_dim, self.shape.rope_theta, x.dtype)
-        lengths = [len(r) for r in rows]
+            turns = rotary_turns(batch.positions, self.shape.head_dim, self.shape.rope_theta, x.dtype)
         for index, layer in enumerate(self.weights.layers):
-            x = x + self._attention(index, layer, x, turns, lengths, caches)
+            x = x + self._attention(index, layer, x, turns, batch)
             normed = rms_norm(x, layer.mlp_gain, self.shape.norm_eps)
             x = x + feed_forward(normed, layer.up, layer.down, self.work)
-        x = rms_norm(x, self.weights.final_gain, self.shape.norm_eps)
-        logits = self.weights.head.multiply(x, self.work)
-        for tokens, cache in zip(rows, caches, strict=True):
-            if cache is not None:
-                cache.advance(len(tokens))
-        self.work.positions += len(ids)
-        return np.split(logits, np.cumsum(lengths)[:-1])
+        self.work.positions += len(batch.ids)
+        return rms_norm(x, self.weights.final_gain, self.shape.norm_eps)
 
     def _attention(
-        self,
-        index: int,
-        layer: LayerWeights,
-        x: np.ndarray,
-        turns: np.ndarray | None,
-        lengths: list[int],
-        caches: list[KVCache | None],
+        self, index: int, layer: LayerWeights, x: np.ndarray, turns: np.ndarray | None, batch: RaggedBatch
     ) -> np.ndarray:
         N, K, H = self.shape.n_heads, self.shape.n_kv_heads, self.shape.head_dim
         qkv = layer.qkv.multiply(rms_norm(x, layer.attention_gain, self.shape.norm_eps), self.work)
@@ -153,7 +141,7 @@ class Decoder:
         q, k, v = rotated[:, :N], rotated[:, N:], heads[:, N + K :]
         mixed = np.empty((len(x), N * H), x.dtype)
         start = 0
-        for tokens, cache in zip(lengths, caches, strict=True):
+        for tokens, cache in zip(batch.lengths, batch.caches, strict=True):
             here = slice(start, start + tokens)
             if cache is None:
                 past, chunks = 0, [(k[here].swapaxes(0, 1), v[here].swapaxes(0, 1))]
@@ -163,20 +151,6 @@ class Decoder:
             mixed[here] = attend(q[here], chunks, past, self.work)
             start += tokens
         return layer.output.multiply(mixed, self.work)
-
-    def _checked(self, tokens: Sequence[int]) -> np.ndarray:
-        ids = np.asarray(tokens)
-        if ids.ndim != 1 or ids.size == 0 or not np.issubdtype(ids.dtype, np.integer):
-            raise CostModelError(f"tokens must be a non-empty sequence of integers, got {str(tokens)[:60]}")
-        wrong = ids[(ids < 0) | (ids >= self.shape.vocab)]
-        if wrong.size:
-            raise CostModelError(f"token {wrong[0]} is outside the vocabulary; ids are 0 to {self.shape.vocab - 1}")
-        return ids
-
-    def _check_lengths(self, rows: list[np.ndarray], pasts: list[int]) -> None:
-        longest = max(past + len(tokens) for past, tokens in zip(pasts, rows, strict=True))
-        if longest > self.shape.max_len:
-            raise CostModelError(f"sequence of {longest} tokens is longer than max_len, {self.shape.max_len}")
 
     def stream(
         self,

@@ -213,3 +213,11 @@ def test_one_cache_serves_one_sequence() -> None:
     with pytest.raises(CostModelError, match="one cache for each"):
         tiny.forward_batch([[1], [2]], [cache])
     assert tiny.forward_batch([]) == []
+
+
+def test_hidden_states_are_what_the_head_reads() -> None:
+    tiny = TinyDecoder()
+    cache = tiny.new_cache()
+    hidden = tiny.hidden([3, 1, 2], cache)
+    assert (hidden.shape, cache.length, "unembedding" in tiny.work.flops_by_step) == ((3, 16), 3, False)
+    np.testing.assert_array_equal(hidden @ tiny.weights.head.values, tiny.forward_full([3, 1, 2]))
