@@ -125,4 +125,6 @@ class Table:
 def notation(*formulas: object) -> Table:
     """The symbols that the formulas use, each with its meaning and unit; all of them if no formula is given."""
     lines = used_in(*formulas) if formulas else list(NOTATION.values())
-    return Table(["symbol", "meaning", "unit"], [[Formula(line.symbol), line.meaning, line.unit] for line in lines])
+    columns = 3 if any(line.unit for line in lines) else 2
+    rows = [[Formula(line.symbol), line.meaning, line.unit][:columns] for line in lines]
+    return Table(["symbol", "meaning", "unit"][:columns], rows)

@@ -1,4 +1,4 @@
-"""Run every notebook in a fresh kernel and store it without anything that changes from run to run."""
+"""Run every notebook in a fresh kernel; store nothing that changes from run to run."""
 
 import sys
 from pathlib import Path
@@ -13,16 +13,23 @@ def run(path: Path) -> None:
     """Execute one notebook in its own folder and write it back, normalised."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(FOLDER)}},
     ).execute()
     normalise(notebook)
     nbformat.write(notebook, path)
 
 
 def normalise(notebook: nbformat.NotebookNode) -> None:
-    """No times, no versions, no widget state; cells numbered in order, with ids that stay."""
+    """No times, versions or widget state; cell ids that stay."""
     notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         "language_info": {"file_extension": ".py", "name": "python"},
     }
     for place, cell in enumerate(notebook.cells):
@@ -33,7 +40,9 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
 
 def main(names: list[str]) -> None:
     """All notebooks of the folder, or those named."""
-    for path in [Path(name) for name in names] or sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")):
+    for path in [Path(name) for name in names] or sorted(
+        FOLDER.glob("[0-9][0-9]_*.ipynb")
+    ):
         run(path)
         print(path.name)
 

@@ -106,3 +106,11 @@ def test_public_names_are_documented() -> None:
     assert costmodel.__all__ == sorted(costmodel.__all__)
     for name in costmodel.__all__:
         assert getattr(costmodel, name).__doc__, name
+
+
+def test_the_readme_draws_every_room() -> None:
+    text = (PACKAGE.parent / "README.md").read_text()
+    for name, floor in FLOORS.items():
+        if not name.startswith("__"):
+            row = next(line for line in text.splitlines() if f"`{name}`" in line or f"`{name}/`" in line)
+            assert row.startswith(f"| {floor} |"), f"{name} stands on floor {floor}"

@@ -44,7 +44,7 @@ class Picture(Figure):
     @property
     def title(self) -> str:
         """The finding: the titles of its axes."""
-        return "; ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
+        return " ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         png = b64encode(rendered(self, "png")).decode()
@@ -59,6 +59,8 @@ def canvas(
     with mpl.rc_context(STYLE):
         figure = Picture(figsize=figsize)
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once: a second layout would move things by a hair
 
 
 def label(axes: Axes, *, title: str, x: str = "", y: str = "") -> None:

@@ -1,0 +1,34 @@
+"""Figures: the same bytes each time, committed as drawn, and a title that states the finding."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from costmodel.plotting import FIGURES
+from costmodel.plotting.style import Picture, rendered
+
+IMAGES = Path(__file__).parent.parent / "images"
+PINNED = "3.11.2"  # the matplotlib that the committed files were drawn with
+
+
+def test_images_are_those_of_the_package() -> None:
+    assert {p.name for p in IMAGES.iterdir()} == {f"{name}.{kind}" for name in FIGURES for kind in ("svg", "png")}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_says_what_it_shows_and_is_committed(name: str) -> None:
+    figure = FIGURES[name]()
+    assert isinstance(figure, Picture)
+    assert len(figure.title) > 20
+    ET.fromstring(rendered(figure, "svg"))
+    if mpl.__version__ == PINNED:
+        assert rendered(figure, "svg") == (IMAGES / f"{name}.svg").read_bytes(), "run `make images`"
+        assert rendered(figure, "png") == (IMAGES / f"{name}.png").read_bytes(), "run `make images`"
+
+
+def test_a_picture_shows_itself_with_alt_text() -> None:
+    data, metadata = FIGURES["roofline"]()._repr_mimebundle_()
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+    assert "0.335% of the peak" in data["text/plain"]
