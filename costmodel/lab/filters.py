@@ -7,7 +7,7 @@ but -inf) is an error.
 import numpy as np
 
 from costmodel.common.errors import CostModelError
-from costmodel.lab.selection import nucleus_mask, top_k_mask
+from costmodel.lab.selection import ROUNDING, nucleus_mask, top_k_mask
 
 
 def checked_logits(logits: np.ndarray) -> np.ndarray:
@@ -117,7 +117,8 @@ def top_k_filter(probs: np.ndarray, k: int | None) -> np.ndarray:
 def top_p_filter(probs: np.ndarray, p: float) -> np.ndarray:
     """Keep the fewest most likely tokens whose probabilities reach p, and renormalise (Holtzman et al., 1904.09751).
 
-    A set that reaches p exactly, to within rounding, gets no further token; of equals the first are kept.
+    A set that reaches p exactly, to within the rounding of the given dtype, gets no further token; of equals the first
+    are kept.
 
     Parameters
     ----------
@@ -129,8 +130,11 @@ def top_p_filter(probs: np.ndarray, p: float) -> np.ndarray:
     >>> top_p_filter([0.5, 0.3, 0.15, 0.05], 0.9).round(3)
     array([0.526, 0.316, 0.158, 0.   ])
     """
+    given = np.asarray(probs).dtype
+    rounding = 8 * np.finfo(given).eps if given in (np.float16, np.float32) else ROUNDING
     probs, p = _checked_probs(probs), checked_share("top_p", p)
-    return _renormalised(probs, nucleus_mask(probs, p))
+    probs = probs / probs.sum(axis=-1, keepdims=True)
+    return _renormalised(probs, nucleus_mask(probs, p, rounding))
 
 
 def min_p_filter(probs: np.ndarray, p: float) -> np.ndarray:

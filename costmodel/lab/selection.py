@@ -46,13 +46,14 @@ def top_k_mask(scores: np.ndarray, k: int) -> np.ndarray:
     return keep
 
 
-def nucleus_mask(probs: np.ndarray, p: float) -> np.ndarray:
+def nucleus_mask(probs: np.ndarray, p: float, rounding: float = ROUNDING) -> np.ndarray:
     """Where the fewest of the largest probabilities are that reach p together; of equals the first; p = 1 keeps all.
 
     Parameters
     ----------
     probs : (…, V), float64, each row summing to 1
     p : 0 to 1
+    rounding : a sum this near to p has reached it
 
     Examples
     --------
@@ -63,16 +64,16 @@ def nucleus_mask(probs: np.ndarray, p: float) -> np.ndarray:
         return np.ones(probs.shape, bool)
     keep = np.zeros(probs.shape, bool)
     for row, kept in zip(probs.reshape(-1, probs.shape[-1]), keep.reshape(-1, probs.shape[-1]), strict=True):
-        kept[_nucleus(row, p)] = True
+        kept[_nucleus(row, p - rounding)] = True
     return keep
 
 
-def _nucleus(probs: np.ndarray, p: float) -> np.ndarray:
+def _nucleus(probs: np.ndarray, goal: float) -> np.ndarray:
     size = FIRST_GUESS
     while True:
         best = np.flatnonzero(top_k_mask(probs, min(size, len(probs))))
         best = best[np.argsort(-probs[best], kind="stable")]
-        reached = np.cumsum(probs[best]) >= p - ROUNDING
+        reached = np.cumsum(probs[best]) >= goal
         if reached[-1] or size >= len(probs):
             return best[: np.argmax(reached) + 1] if reached[-1] else best
         size *= 8

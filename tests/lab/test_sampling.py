@@ -66,6 +66,8 @@ def test_float_order() -> None:
         (top_p_filter, 0.75, [0.5, 0.25, 0.125, 0.125], [0, 1]),  # reaches p exactly
         (top_p_filter, 0.8, [0.3, 0.1, 0.1, 0.5], [0, 3]),
         (top_p_filter, 0.9, [0.6, 0.3, 0.1], [0, 1]),  # 0.6 + 0.3 rounds to just below 0.9
+        (top_p_filter, 0.9, np.array([0.7, 0.2, 0.1], np.float32), [0, 1]),  # so does float32, by more
+        (top_p_filter, 0.5, [5, 3, 2], [0]),  # weights need not sum to 1
         (top_p_filter, 0, [0.2, 0.5, 0.3], [1]),
         (top_p_filter, 0, [0.25] * 4, [0]),
         (top_p_filter, 1, [0.2, 0.5, 0.3], [0, 1, 2]),

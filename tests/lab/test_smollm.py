@@ -30,6 +30,10 @@ def test_it_has_the_published_parameters(model: tuple[Decoder, Tokenizer]) -> No
     assert model[0].params == PARAMS == GOLDEN["params"] == read_gguf(find_smollm2()).params == 134_515_008
 
 
+def test_its_cache_takes_what_the_formula_says(model: tuple[Decoder, Tokenizer]) -> None:
+    assert model[0].new_cache(100).nbytes == 100 * 46_080  # 2·L·K·H·b = 2·30·3·64·4 bytes a token
+
+
 def test_the_oracle_has_no_near_ties() -> None:
     assert GOLDEN["smallest_gap"] == min(run["smallest_gap"] for run in GOLDEN["runs"]) > 1e-3
     assert [len(run["tokens"]) for run in GOLDEN["runs"]] == [64] * 3
