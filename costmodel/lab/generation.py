@@ -1,0 +1,80 @@
+"""Generating token by token: the loop that every serving system runs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+
+if TYPE_CHECKING:
+    from costmodel.lab.transformer import Decoder
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a run produced and what it took.
+
+    Attributes
+    ----------
+    tokens : the prompt's and the new ones
+    positions_processed : tokens that went through the layers, over all passes
+    flops : of all passes [FLOP]
+    prompt_length : how many of the tokens were given
+    """
+
+    tokens: list[int]
+    positions_processed: int
+    flops: int
+    prompt_length: int = 0
+
+    @property
+    def new_tokens(self) -> list[int]:
+        """The tokens after the prompt."""
+        return self.tokens[self.prompt_length :]
+
+
+def stream(
+    decoder: "Decoder",
+    prompt: Sequence[int],
+    n_new: int,
+    use_cache: bool,
+    *,
+    choose: Callable[[np.ndarray], int],
+    stop: Iterable[int],
+) -> Iterator[int]:
+    """New tokens one by one. Stopping early, by Ctrl-C too, loses only this run's cache; the decoder stays as it was.
+
+    Raises
+    ------
+    CostModelError
+        before any work, for an empty prompt, a negative n_new, or a last position beyond max_len
+    """
+    tokens, ends = list(prompt), set(stop)
+    if not tokens:
+        raise CostModelError("prompt is empty; give at least one token")
+    if n_new < 0:
+        raise CostModelError(f"n_new must be at least 0, got {n_new}")
+    longest = len(tokens) + n_new - 1  # the last token is chosen and never processed
+    if longest > decoder.shape.max_len:
+        raise CostModelError(
+            f"{len(tokens)} prompt tokens and {n_new} new ones need {longest} positions; "
+            f"max_len is {decoder.shape.max_len}"
+        )
+    return _steps(decoder, tokens, n_new, use_cache, choose, ends)
+
+
+def _steps(
+    decoder: "Decoder", tokens: list[int], n_new: int, use_cache: bool, choose: Callable, ends: set[int]
+) -> Iterator[int]:
+    cache = decoder.new_cache() if use_cache else None
+    for _ in range(n_new):
+        if cache is not None and cache.length:
+            logits = decoder.forward_step(tokens[-1], cache.length, cache)
+        else:
+            logits = decoder.forward_full(tokens, cache)[-1]
+        tokens.append(int(choose(logits)))
+        yield tokens[-1]
+        if tokens[-1] in ends:
+            return
