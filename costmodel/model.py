@@ -53,7 +53,7 @@ class Model:
     ----------
     name, family : what it is called, and the kind of configuration it came from
     before, blocks, after : its parts
-    dtype : format its weights are stored in; None if that cannot be known
+    dtype : format its weights are stored in, or bytes per weight where formats are mixed; None if that cannot be known
     tied_head : whether the head reuses the embedding table
     positions : the longest context it was made for, where stated
     notes : what had to be assumed
@@ -64,7 +64,7 @@ class Model:
     after: tuple[Layer, ...] = ()
     name: str = "model"
     family: str = "transformer"
-    dtype: str | None = "bf16"
+    dtype: str | Number | None = "bf16"
     tied_head: bool = False
     positions: int | None = None
     notes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Model:
         """Cache elements x bytes per element, for one sequence [byte]."""
         return stored_bytes(self.cache_elements(context), element_bytes(cache))
 
-    def stored_dtype(self) -> str:
+    def stored_dtype(self) -> str | Number:
         """The stored format.
 
         Raises

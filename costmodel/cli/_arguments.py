@@ -40,6 +40,11 @@ def storage(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def format_name(weights: object) -> str:
+    """A format in words: its name, or the average of a file that mixes several."""
+    return weights if isinstance(weights, str) else f"mixed formats, {8 * float(weights):.3g} bits on average"
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json: the same answer for scripts."""
     parser.add_argument("--json", action="store_true", help="print JSON, in SI base units")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_json, add_weights, count, print_json, storage
+from costmodel.cli._arguments import add_json, add_weights, count, format_name, print_json, storage
 from costmodel.model import Model
 from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
@@ -13,7 +13,7 @@ HELP = "count a model exactly: parameters, weight bytes, cache elements"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("model", metavar="MODEL", help="a preset or the path of a config.json")
+    parser.add_argument("model", metavar="MODEL", help="a preset or the path of a config.json or GGUF file")
     parser.add_argument(
         "--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)"
     )
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(found)
         return
-    weights = options.weights or model.stored_dtype()
+    weights = format_name(options.weights or model.stored_dtype())
     rows = [
         ["family", found["family"]],
         ["parameters", f"{found['params']:,}"],

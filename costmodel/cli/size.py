@@ -2,7 +2,7 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_deployment, add_json, print_json, share
+from costmodel.cli._arguments import add_deployment, add_json, format_name, print_json, share
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
@@ -76,7 +76,8 @@ def _at_most(value: int | None) -> str:
 def in_words(deployment: Deployment, found: dict[str, object], batch: int, context: int, prompt: int) -> str:
     """The sizing as lines for a person."""
     model, device = deployment.model, deployment.accelerator
-    weights, computed = deployment.weights or model.stored_dtype(), device.peak_dtype(deployment.compute)
+    weights = format_name(deployment.weights or model.stored_dtype())
+    computed = device.peak_dtype(deployment.compute)
     verdict = {
         None: "fits",
         "weights": "does not fit: the weights alone are too large",

@@ -16,6 +16,13 @@ from costmodel.common.extras import needed
 # metadata value type -> struct code; 8 is a string, 9 an array
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
+# tensor type -> (numbers in a block, bytes of a block), as ggml.h defines them
+BLOCKS = {
+    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
+    11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 16: (256, 66), 17: (256, 74),
+    18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2),
+    26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,20 @@ class GGUFTensor:
     def size(self) -> int:
         """How many numbers it has."""
         return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in the file, scales included [byte].
+
+        Raises
+        ------
+        ConfigError
+            for a type that is not on record, or a row that does not fill its blocks
+        """
+        numbers, size = BLOCKS.get(self.kind, (0, 0))
+        if not numbers or self.shape[-1] % numbers:
+            raise ConfigError(f"tensor {self.name!r} of shape {self.shape} cannot be stored as ggml type {self.kind}")
+        return self.size // numbers * size
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,14 @@ class GGUFFile:
     def params(self) -> int:
         """Σ of the tensors' sizes."""
         return sum(tensor.size for tensor in self.tensors.values())
+
+    @property
+    def weight_bytes(self) -> int:
+        """Σ of what the tensors take in the file [byte]."""
+        try:
+            return sum(tensor.nbytes for tensor in self.tensors.values())
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from error
 
     def array(self, name: str) -> np.ndarray:
         """A tensor as float32, rows first, dequantized.

@@ -6,14 +6,15 @@ from pathlib import Path
 from costmodel.common.errors import UnknownNameError
 from costmodel.model import Model
 from costmodel.zoo.config import model_from_config
+from costmodel.zoo.gguf import is_gguf, model_from_gguf
 from costmodel.zoo.json_file import read_object
 from costmodel.zoo.presets import preset, preset_config, presets
 
-__all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
+__all__ = ["load", "model_from_config", "model_from_gguf", "preset", "preset_config", "presets"]
 
 
 def load(name: str | os.PathLike) -> Model:
-    """A Model by preset name, or from the path of a config.json.
+    """A Model by preset name, or from the path of a config.json or of a Llama-shaped GGUF file.
 
     Raises
     ------
@@ -30,11 +31,11 @@ def load(name: str | os.PathLike) -> Model:
     path = Path(name)
     if (
         isinstance(name, os.PathLike)
-        or name.endswith(".json")
+        or name.endswith((".json", ".gguf"))
         or os.sep in name
         or (name not in presets() and path.exists())
     ):
-        return model_from_config(read_object(path), str(path))
+        return model_from_gguf(path) if is_gguf(path) else model_from_config(read_object(path), str(path))
     try:
         return preset(name)
     except UnknownNameError as error:

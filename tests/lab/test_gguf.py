@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from costmodel import load
 from costmodel.common.errors import ConfigError, CostModelError
-from costmodel.common.gguf_file import read_gguf
+from costmodel.common.gguf_file import BLOCKS, read_gguf
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.llama_gguf import decoder_from_gguf
 from costmodel.lab.tokenizer import tokenizer_from_gguf
@@ -108,6 +109,32 @@ def test_the_header_is_that_of_the_reference_reader(path: Path) -> None:
     for key, value in mine.metadata.items():
         assert theirs.fields[key].contents() == value
     assert [(t.name, t.data_offset) for t in theirs.tensors] == [(t.name, t.start) for t in mine.tensors.values()]
+
+
+def test_stored_bytes_are_those_of_the_reference_table(path: Path) -> None:
+    for kind, sizes in BLOCKS.items():
+        assert sizes == gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+    assert read_gguf(path).weight_bytes == sum(int(t.n_bytes) for t in gguf.GGUFReader(path).tensors)
+
+
+def test_both_towers_read_the_same_header(path: Path) -> None:
+    model, decoder = load(path), decoder_from_gguf(path)
+    assert model.params == decoder.params == SHAPE.params
+    assert model.weight_bytes() == 4 * SHAPE.params
+    assert model.cache_bytes(9, cache="fp32") == decoder.new_cache(capacity=9).nbytes
+    assert (model.tied_head, model.positions) == (False, 40)
+
+
+def test_a_file_is_known_by_its_first_bytes_too(path: Path) -> None:
+    assert load(path.rename(path.with_suffix(".bin"))).params == SHAPE.params
+
+
+def test_a_quantized_file_is_sized_by_what_it_takes(tmp_path: Path) -> None:
+    kind, name = gguf.GGMLQuantizationType["Q4_1"], "blk.0.ffn_down.weight"
+    quantized = load(write(tmp_path / "q.gguf", metadata(), tensors(SHAPE), {name: kind}))
+    saved = 32 * 64 * 4 - 32 * 64 // 32 * 20
+    assert quantized.weight_bytes() == 4 * SHAPE.params - saved
+    assert quantized.weight_bytes("bf16") == 2 * SHAPE.params
 
 
 def test_text_becomes_tokens_and_text_again(path: Path) -> None:
