@@ -7,6 +7,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # dead without its kernel
 
 
 def run(path: Path) -> None:
@@ -36,6 +37,8 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
         cell.id = f"cell-{place:02}"
         cell.metadata.pop("execution", None)
         cell.source = cell.source.rstrip()
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
 
 
 def main(names: list[str]) -> None:

@@ -1,0 +1,5 @@
+"""Interactive pages: the same formulas behind sliders."""
+
+from costmodel.explore.calculator import Calculator
+
+__all__ = ["Calculator"]
