@@ -1,35 +1,33 @@
-"""A line that says how far a long job is."""
+"""How far a long job is, on a terminal; silent where nobody watches, such as in a file or CI."""
 
-import sys
-import time
 from typing import TextIO
+
+from costmodel.common.extras import needed
 
 
 class ProgressLine:
-    """Told (done, total), rewrites one line of a terminal; silent where nobody watches, such as in a file or CI.
+    """Told (done, total), it keeps a progress bar; the last step closes it.
 
     Parameters
     ----------
     label : what is being done
     unit : of what is counted
-    stream : where the line goes
+    stream : where the bar goes; standard error unless given
 
     Examples
     --------
-    >>> line = ProgressLine("writing", "tokens", stream=sys.stdout)
-    >>> line(3, 10)  # not a terminal
+    >>> import io
+    >>> line = ProgressLine("writing", "tokens", stream=io.StringIO())
+    >>> line(3, 10)  # not a terminal: nothing is shown
     """
 
     def __init__(self, label: str, unit: str, stream: TextIO | None = None) -> None:
-        self.label, self.unit = label, unit
-        self.stream = sys.stderr if stream is None else stream
-        self.started = time.perf_counter()
+        tqdm = needed("tqdm", "a progress bar", "lab").tqdm
+        self.bar = tqdm(desc=label, unit=f" {unit}", file=stream, disable=None, leave=True)
 
     def __call__(self, done: int, total: int) -> None:
-        """Show it; the last step ends the line."""
-        if not self.stream.isatty():
-            return
-        rate = done / max(time.perf_counter() - self.started, 1e-9)
-        end = "\n" if done >= total else ""
-        self.stream.write(f"\r{self.label}: {done:,} of {total:,} {self.unit}, {rate:,.1f}/s{end}")
-        self.stream.flush()
+        """Show it."""
+        self.bar.total = total
+        self.bar.update(done - self.bar.n)
+        if done >= total:
+            self.bar.close()

@@ -12,7 +12,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.sampling import sample_next
 from costmodel.lab.smollm import find_smollm2, load_smollm2
-from tests.benchmarks.side_by_side import Result, faster, no_slower
+from tests.benchmarks.side_by_side import Result, faster, timed
 
 VOCAB = 128_256
 TEMPERATURE, TOP_K, TOP_P = 0.8, 50, 0.9
@@ -91,11 +91,13 @@ def transformers_step(path: object) -> Callable:
 
 
 def linear() -> Iterator[Result]:
-    """With a cache, 8 times the tokens take about 8 times as long: the exponent is 1 + log(ratio)/log(8)."""
-    tiny = TinyDecoder(max_len=1024)
-    few = lambda: [tiny.generate([1], 128) for _ in range(8)]  # noqa: E731
-    many = lambda: tiny.generate([1], 1024)  # noqa: E731
-    yield no_slower("1,024 tokens with a cache", many, few, "8 times 128", times=1.5, rounds=5)
+    """With a cache the time of an answer grows with its length: the exponent, fitted over 64 to 1,024 tokens."""
+    tiny, lengths = TinyDecoder(max_len=1024), [64, 128, 256, 512, 1024]
+    tiny.generate([1], 64)
+    seconds = [min(timed(lambda n=n: tiny.generate([1], n)) for _ in range(5)) for n in lengths]
+    exponent = float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
+    what = "cached generation: exponent of the length"
+    yield Result(what, seconds[-1], seconds[0], "64 tokens", exponent, "≤ 1.25", exponent <= 1.25)
 
 
 def results() -> Iterator[Result]:
