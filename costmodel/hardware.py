@@ -1,6 +1,5 @@
 """Accelerators: dense peaks per dtype, memory bandwidth and capacity, each record with its source and date."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date as Date
@@ -84,6 +83,8 @@ SYMBOLIC_ACCELERATOR = Accelerator("any accelerator", capacity, memory_bandwidth
 @lru_cache(maxsize=1)
 def accelerators() -> dict[str, Accelerator]:
     """Every accelerator on record, by name."""
+    import tomllib  # only when a record is asked for: `import costmodel` stays light
+
     records = tomllib.loads((files("costmodel") / "data" / "hardware.toml").read_text(encoding="utf-8"))
     return {slug: Accelerator(slug, title=record.pop("name"), **record) for slug, record in records.items()}
 

@@ -1,5 +1,6 @@
 """Figures in one call each; `make images` writes them all to images/."""
 
+from costmodel.plotting.cache import cumulative_flops
 from costmodel.plotting.counting import attention_against_mlp, naive_against_cached, where_the_work_goes
 from costmodel.plotting.diagrams import (
     cache_against_no_cache,
@@ -18,7 +19,7 @@ FIGURES = {
         prefill_and_decode, cache_against_no_cache, sampling_pipeline, draft_verify_replace, prompt_order, block_table,
         static_against_continuous, intensity_against_batch, roofline, where_the_work_goes, attention_against_mlp,
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
-        cache_against_context, conversations_that_fit,
+        cumulative_flops, cache_against_context, conversations_that_fit,
     )
 }  # fmt: skip
 

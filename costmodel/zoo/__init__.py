@@ -6,11 +6,10 @@ from pathlib import Path
 from costmodel.common.errors import UnknownNameError
 from costmodel.model import Model
 from costmodel.zoo.config import model_from_config
-from costmodel.zoo.gguf import is_gguf, model_from_gguf
-from costmodel.zoo.json_file import read_object
+from costmodel.zoo.json_file import is_gguf, read_object
 from costmodel.zoo.presets import preset, preset_config, presets
 
-__all__ = ["load", "model_from_config", "model_from_gguf", "preset", "preset_config", "presets"]
+__all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 
 
 def load(name: str | os.PathLike) -> Model:
@@ -35,7 +34,11 @@ def load(name: str | os.PathLike) -> Model:
         or os.sep in name
         or (name not in presets() and path.exists())
     ):
-        return model_from_gguf(path) if is_gguf(path) else model_from_config(read_object(path), str(path))
+        if is_gguf(path):
+            from costmodel.zoo.gguf import model_from_gguf  # rarely asked for, and the slowest part to import
+
+            return model_from_gguf(path)
+        return model_from_config(read_object(path), str(path))
     try:
         return preset(name)
     except UnknownNameError as error:

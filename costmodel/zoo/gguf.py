@@ -8,16 +8,6 @@ from costmodel.common.gguf_file import read_gguf
 from costmodel.common.llama_header import llama_header
 from costmodel.model import Model, transformer
 
-MAGIC = b"GGUF"
-
-
-def is_gguf(path: Path) -> bool:
-    """Whether a file is GGUF by its name or by its first bytes."""
-    if path.suffix == ".gguf" or not path.is_file():
-        return path.suffix == ".gguf"
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
 
 def model_from_gguf(path: str | Path, name: str | None = None) -> Model:
     """Build a Model from the header of a Llama-shaped GGUF file.

@@ -48,6 +48,14 @@ def parse_object(text: str, source: str) -> dict[str, object]:
     return found
 
 
+def is_gguf(path: Path) -> bool:
+    """Whether a file is no JSON but GGUF, by its name or by its first bytes."""
+    if path.suffix == ".gguf" or not path.is_file():
+        return path.suffix == ".gguf"
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"
+
+
 def read_object(path: Path) -> dict[str, object]:
     """Read a JSON object from a file.
 

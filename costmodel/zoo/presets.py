@@ -1,6 +1,5 @@
 """Models by name: published configurations, and the lesson's rounded ones, read like any other file."""
 
-import tomllib
 from functools import lru_cache
 from importlib.resources import files
 
@@ -13,6 +12,8 @@ from costmodel.zoo.families import FAMILIES
 @lru_cache(maxsize=1)
 def presets() -> dict[str, dict[str, object]]:
     """Every preset's record, by name."""
+    import tomllib  # only when a preset is asked for: `import costmodel` stays light
+
     return tomllib.loads((files("costmodel") / "data" / "models.toml").read_text(encoding="utf-8"))
 
 
