@@ -1,9 +1,15 @@
-"""Layers, one file per kind: parameters, cache and the rows of a forward pass."""
+"""Layers, one file per kind: parameters, cache or state, and the rows of a forward pass."""
 
 from costmodel.layers.attention import Attention, attention
 from costmodel.layers.embedding import Embedding, Unembedding
+from costmodel.layers.latent import LatentAttention
 from costmodel.layers.mlp import Mlp, mlp
+from costmodel.layers.moe import Moe, distinct_experts
 from costmodel.layers.norm import Norm
+from costmodel.layers.recurrent import GatedDelta, Mamba
 from costmodel.layers.stated import StatedWeights
 
-__all__ = ["Attention", "Embedding", "Mlp", "Norm", "StatedWeights", "Unembedding", "attention", "mlp"]
+__all__ = [
+    "Attention", "Embedding", "GatedDelta", "LatentAttention", "Mamba", "Mlp", "Moe", "Norm", "StatedWeights",
+    "Unembedding", "attention", "distinct_experts", "mlp",
+]  # fmt: skip

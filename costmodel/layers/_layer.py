@@ -20,6 +20,11 @@ class Layer:
         return self.ledger(ONE_TOKEN).elements("weight")
 
     @property
+    def active_params(self) -> Number:
+        """Parameters that one token uses; all of them unless the layer chooses among experts."""
+        return self.params
+
+    @property
     def matrix_params(self) -> Number:
         """Parameters in matrices, biases and gains left out: what textbook counts include."""
         return self.params

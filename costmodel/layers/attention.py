@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.layers._layer import Layer, kv_elements
+from costmodel.operation import Op, Tensor
 from costmodel.ops import Ledger, Row, contract, elementwise
 from costmodel.passes import ForwardPass
 from costmodel.symbols import D, H, K, N
@@ -28,6 +29,8 @@ class Attention(Layer):
     qkv_bias, out_bias : whether the projections have biases
     qk_norm : whether queries and keys are normalised per head, with learned gains of width H each
     rope : whether queries and keys are rotated by their positions
+    sinks : whether each query head has a learned score to attend to nothing with
+    output_gate : whether the query projection also makes a gate for the output
     """
 
     width: Number = D
@@ -39,6 +42,8 @@ class Attention(Layer):
     out_bias: bool = False
     qk_norm: bool = False
     rope: bool = True
+    sinks: bool = False
+    output_gate: bool = False
 
     def __post_init__(self) -> None:
         if is_plain(self.heads, self.kv_heads) and self.heads % self.kv_heads:
@@ -51,12 +56,17 @@ class Attention(Layer):
     @property
     def matrix_params(self) -> Number:
         """2·D·N·H + 2·D·K·H."""
-        plain = Attention(self.width, self.heads, self.kv_heads, self.head_width)
-        return plain.params
+        return Attention(self.width, self.heads, self.kv_heads, self.head_width, output_gate=self.output_gate).params
 
     def cache_elements(self, context: Number) -> Number:
         """2·K·H·min(S, W)."""
         return kv_elements(context, self.kv_heads, self.head_width, self.window)
+
+    def _gate(self, sizes: dict[str, Number]) -> list[Row]:
+        """A second matrix beside the query's, sharing its read of X."""
+        if not self.output_gate:
+            return []
+        return [Row("output gate", contract("B T D, D N H -> B T N H", sizes=sizes, on_chip=[0]))]
 
     def core(self, forward: ForwardPass) -> Ledger:
         """Scores, softmax and the weighted sum of values: 4·B·pairs·N·H FLOPs, scores never leaving the chip."""
@@ -80,6 +90,7 @@ class Attention(Layer):
         cached = ("activation", "weight", "cache")
         rows = [
             Row("query", contract("B T D, D N H -> B T N H", sizes=sizes)),
+            *self._gate(sizes),
             Row("key", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
             Row("value", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
         ]
@@ -98,6 +109,8 @@ class Attention(Layer):
                 Row(f"{name} RoPE", elementwise(f"B T {axes}", 3 * counted, sizes=sizes, on_chip=True))
                 for name, axes in (("query", "N H"), ("key", "K H"))
             ]
+        if self.sinks:
+            rows.append(Row("sinks", Op(0, (Tensor("N", self.heads, "weight"),))))
         out = [Row("output", contract("B T N H, N H D -> B T D", sizes=sizes))]
         if self.out_bias:
             out.append(Row("output bias", elementwise("B T D", int(counted), sizes=sizes, gain="D", on_chip=True)))

@@ -11,18 +11,19 @@ from costmodel.symbols import D
 
 @dataclass(frozen=True)
 class Norm(Layer):
-    """One norm of width D: params = D, or 0 without a gain; it reads and writes B·T·D activations.
+    """One norm of width D: params = D, 2·D with a bias, 0 without a gain; it reads and writes B·T·D activations.
 
     Attributes
     ----------
     width : D
     name : what its row is called
-    gain : whether it has learned gains
+    gain, bias : whether it has learned gains, and biases beside them (layer norm)
     """
 
     width: Number = D
     name: str = "norm"
     gain: bool = True
+    bias: bool = False
 
     @property
     def matrix_params(self) -> Number:
@@ -32,11 +33,9 @@ class Norm(Layer):
     def ledger(self, forward: ForwardPass) -> Ledger:
         """Square, sum, scale, gain: 4 FLOPs an element where elementwise work is counted."""
         sizes = forward.sizes | {"D": self.width}
-        return Ledger(
-            [
-                Row(
-                    self.name,
-                    elementwise("B T D", 4 * forward.elementwise, sizes=sizes, gain="D" if self.gain else None),
-                )
-            ]
-        )
+        gain = "D" if self.gain else None
+        rows = [Row(self.name, elementwise("B T D", 4 * forward.elementwise, sizes=sizes, gain=gain))]
+        if self.bias:
+            shift = elementwise("B T D", int(forward.elementwise), sizes=sizes, gain="D", on_chip=True)
+            rows.append(Row(f"{self.name} bias", shift))
+        return Ledger(rows)

@@ -12,6 +12,7 @@ from costmodel.plotting.diagrams_serving import block_table, prompt_order, stati
 from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
+from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
 
 FIGURES = {
     figure.__name__: figure
@@ -19,7 +20,7 @@ FIGURES = {
         prefill_and_decode, cache_against_no_cache, sampling_pipeline, draft_verify_replace, prompt_order, block_table,
         static_against_continuous, intensity_against_batch, roofline, where_the_work_goes, attention_against_mlp,
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
-        cumulative_flops, cache_against_context, conversations_that_fit,
+        cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
     )
 }  # fmt: skip
 

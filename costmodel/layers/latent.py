@@ -1,0 +1,102 @@
+"""Multi-head latent attention (DeepSeek-V2, 2405.04434, section 2.1): keys and values squeezed into one latent.
+
+Each token leaves C numbers that all heads share, and R more that carry its rotary position: C + R, not twice that.
+"""
+
+from dataclasses import dataclass
+
+from costmodel.exact import Number, is_plain
+from costmodel.layers._layer import Layer
+from costmodel.ops import Ledger, Row, contract, elementwise
+from costmodel.passes import ForwardPass
+from costmodel.symbols import C, D, H, N, R
+
+
+@dataclass(frozen=True)
+class LatentAttention(Layer):
+    """One MLA layer; cache = (C + R)·S elements per sequence, the same on every rank of tensor parallelism.
+
+    params = D·N·(H + R) + D·(C + R) + C + C·N·(H + U) + N·U·D, with U the value width; with a query latent of width q
+    the first term is D·q + q + q·N·(H + R).
+
+    Attributes
+    ----------
+    width, heads, latent, rotary : D, N, C, R
+    key_width, value_width : H, the unrotated part of a key, and U
+    query_latent : width of the queries' own latent; None projects directly
+    absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so when
+        one token is decoded, where expanding the cache would cost S times as much
+    """
+
+    width: Number = D
+    heads: Number = N
+    latent: Number = C
+    rotary: Number = R
+    key_width: Number = H
+    value_width: Number = H
+    query_latent: Number | None = None
+    absorbed: bool | None = None
+
+    @property
+    def matrix_params(self) -> Number:
+        """Without the gains of the latents' norms."""
+        return self.params - self.latent - (self.query_latent or 0)
+
+    def cache_elements(self, context: Number) -> Number:
+        """(C + R)·S."""
+        return (self.latent + self.rotary) * context
+
+    def _sizes(self, forward: ForwardPass) -> dict[str, Number]:
+        widths = {"D": self.width, "N": self.heads, "C": self.latent, "R": self.rotary, "H": self.key_width}
+        joined = {"Z": self.latent + self.rotary, "Y": self.key_width + self.rotary, "U": self.value_width}
+        return forward.sizes | widths | joined | ({"Q": self.query_latent} if self.query_latent is not None else {})
+
+    def _queries(self, sizes: dict[str, Number], counted: int) -> list[Row]:
+        if self.query_latent is None:
+            return [Row("query", contract("B T D, D N Y -> B T N Y", sizes=sizes))]
+        return [
+            Row("query down", contract("B T D, D Q -> B T Q", sizes=sizes)),
+            Row("query norm", elementwise("B T Q", 4 * counted, sizes=sizes, gain="Q", on_chip=True)),
+            Row("query up", contract("B T Q, Q N Y -> B T N Y", sizes=sizes)),
+        ]
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """The latent is written to the cache; attention reads it once for keys and values together."""
+        sizes, pairs = self._sizes(forward), forward.pairs()
+        one = is_plain(forward.tokens) and forward.tokens == 1
+        absorbed = one if self.absorbed is None else self.absorbed
+        rows = self._queries(sizes, int(forward.elementwise))
+        cached = ("activation", "weight", "cache")
+        rows += [
+            Row("latent", contract("B T D, D Z -> B T Z", sizes=sizes, roles=cached, on_chip=[0])),
+            Row("latent norm", elementwise("B T C", 4 * forward.elementwise, sizes=sizes, gain="C", on_chip=True)),
+        ]
+        if absorbed:
+            read = ("activation", "cache", "activation")
+            rows += [
+                Row("key up, absorbed", contract("B T N H, N H C -> B T N C", sizes=sizes, on_chip=[0])),
+                Row(
+                    "scores",
+                    contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs),
+                ),
+                Row("values", contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)),
+                Row("value up, absorbed", contract("B T N C, N C U -> B T N U", sizes=sizes, on_chip=[0])),
+            ]
+        else:
+            expand = ("cache", "weight", "activation")
+            rows += [
+                Row("key up", contract("B S C, C N H -> B S N H", sizes=sizes, roles=expand)),
+                Row("value up", contract("B S C, C N U -> B S N U", sizes=sizes, roles=expand, on_chip=[0])),
+                Row(
+                    "scores",
+                    contract("B T N Y, B S N Y -> B N T S", sizes=sizes, roles=_ALL, on_chip=[-1], visible=pairs),
+                ),
+                Row(
+                    "values",
+                    contract("B N T S, B S N U -> B T N U", sizes=sizes, roles=_ALL, on_chip=[0], visible=pairs),
+                ),
+            ]
+        return Ledger([*rows, Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))])
+
+
+_ALL = ("activation",) * 3

@@ -1,0 +1,105 @@
+"""Mixture of experts: a router sends each token to A of E feed-forward experts (Shazeer et al., 1701.06538).
+
+All experts are stored. A pass reads those that some token of the batch was sent to: E·(1 − (1 − A/E)^(B·T)) on average
+if tokens choose independently and evenly.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain
+from costmodel.layers._layer import Layer
+from costmodel.layers.mlp import Mlp
+from costmodel.operation import Op, Tensor
+from costmodel.ops import Ledger, Row, contract
+from costmodel.passes import ForwardPass
+from costmodel.symbols import A, E
+
+
+def distinct_experts(experts: Number, active: Number, tokens: Number) -> Number:
+    """E·(1 − (1 − A/E)^tokens), the experts that a pass is expected to read.
+
+    Examples
+    --------
+    >>> distinct_experts(8, 2, 1), round(distinct_experts(8, 2, 16), 3)
+    (2.0, 7.92)
+    """
+    return experts * (1 - (1 - active / experts) ** tokens)
+
+
+@dataclass(frozen=True)
+class Moe(Layer):
+    """One mixture: params = E·expert + D·E for the router, plus a shared expert where there is one.
+
+    Attributes
+    ----------
+    expert : one expert, an Mlp of widths D and F
+    experts, active : E, A
+    shared : an Mlp that every token uses
+    shared_gate : whether a learned gate of width D scales the shared expert
+    router_bias : whether the router has biases
+    """
+
+    expert: Mlp = field(default_factory=Mlp)
+    experts: Number = E
+    active: Number = A
+    shared: Mlp | None = None
+    shared_gate: bool = False
+    router_bias: bool = False
+
+    def __post_init__(self) -> None:
+        if is_plain(self.experts, self.active) and self.active > self.experts:
+            raise CostModelError(f"experts per token ({self.active}) exceed the experts ({self.experts})")
+
+    @property
+    def width(self) -> Number:
+        """D."""
+        return self.expert.width
+
+    @property
+    def _around(self) -> Number:
+        """Router and shared expert: used by every token."""
+        shared = 0 if self.shared is None else self.shared.params + self.width * self.shared_gate
+        return self.width * self.experts + self.experts * self.router_bias + shared
+
+    @property
+    def params(self) -> Number:
+        """E·expert + router + shared."""
+        return self.experts * self.expert.params + self._around
+
+    @property
+    def active_params(self) -> Number:
+        """A·expert + router + shared."""
+        return self.active * self.expert.params + self._around
+
+    @property
+    def matrix_params(self) -> Number:
+        """Without biases."""
+        shared = 0 if self.shared is None else self.shared.matrix_params + self.width * self.shared_gate
+        return self.experts * self.expert.matrix_params + self.width * self.experts + shared
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """The router sees every token; each token works in A experts, and the experts read are those chosen by any."""
+        sizes = forward.sizes | {"D": self.width, "E": self.experts}
+        router = contract("B T D, D E -> B T E", sizes=sizes)
+        tokens = forward.batch * forward.tokens
+        read = distinct_experts(self.experts, self.active, tokens)
+        rows = [Row("router", router)]
+        if self.router_bias:
+            rows.append(Row("router bias", Op(0, (Tensor("E", self.experts, "weight"),))))
+        for row in self.expert.ledger(replace(forward, batch=1, tokens=1, context=1)).rows:
+            rows.append(Row(f"experts: {row.name}", _spread(row.op, tokens * self.active, read)))
+        if self.shared is not None:
+            rows += [replace(row, name=f"shared: {row.name}") for row in self.shared.ledger(forward).rows]
+            if self.shared_gate:
+                rows.append(Row("shared gate", contract("B T D, D -> B T", sizes=sizes, on_chip=[0])))
+        return Ledger(rows)
+
+
+def _spread(op: Op, visits: Number, read: Number) -> Op:
+    """One token's visit to one expert, times all visits; weights once for each expert that is read."""
+
+    def grown(tensor: Tensor) -> Tensor:
+        return replace(tensor, elements=tensor.elements * (read if tensor.role == "weight" else visits))
+
+    return Op(op.flops * visits, tuple(map(grown, op.reads)), tuple(map(grown, op.writes)), op.widths)

@@ -1,0 +1,128 @@
+"""Layers with a constant state in place of a growing cache: Mamba and the gated delta net.
+
+Their state does not depend on the context: it is read and written once per pass, whatever came before.
+"""
+
+from dataclasses import dataclass
+
+from costmodel.exact import Number
+from costmodel.layers._layer import Layer
+from costmodel.operation import Op, Tensor
+from costmodel.ops import Ledger, Row, contract
+from costmodel.passes import ForwardPass
+from costmodel.symbols import D
+
+
+def _stored(name: str, elements: Number) -> Row:
+    """Small weights that take part in elementwise work: read, no contraction."""
+    return Row(name, Op(0, (Tensor(name, elements, "weight"),)))
+
+
+def _state(forward: ForwardPass, elements: Number) -> Row:
+    """The state of every sequence, read before and written after."""
+    state = Tensor("state", forward.batch * elements, "cache")
+    return Row("state", Op(0, (state,), (state,)))
+
+
+@dataclass(frozen=True)
+class Mamba(Layer):
+    """A selective state-space layer (Gu and Dao, 2312.00752): params as its matrices say; state = I·(n + k).
+
+    Attributes
+    ----------
+    width, inner : D, I
+    state : n, numbers kept per inner channel
+    kernel : k, taps of the short convolution
+    rank : width of the step-size projection
+    conv_bias, bias : biases of the convolution, and of the projections in and out
+    inner_norms : whether step size, B and C are normalised, with gains
+    """
+
+    width: Number
+    inner: Number
+    state: Number
+    kernel: Number
+    rank: Number
+    conv_bias: bool = True
+    bias: bool = False
+    inner_norms: bool = False
+
+    @property
+    def matrix_params(self) -> Number:
+        """The four projections."""
+        return 3 * self.width * self.inner + self.inner * (2 * self.rank + 2 * self.state)
+
+    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+        """I·(n + k), at any context."""
+        return self.inner * (self.state + self.kernel)
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """Projections are contractions; the scan itself is elementwise."""
+        sizes = forward.sizes | {"D": self.width, "I": self.inner, "J": 2 * self.inner, "R": self.rank}
+        sizes["X"] = self.rank + 2 * self.state
+        small = self.inner * (self.kernel + self.conv_bias + self.state + 2)  # convolution, A, D, step bias
+        small += self.bias * (2 * self.inner + self.width) + self.inner_norms * sizes["X"]
+        return Ledger(
+            [
+                Row("in", contract("B T D, D J -> B T J", sizes=sizes)),
+                Row("selection", contract("B T I, I X -> B T X", sizes=sizes)),
+                Row("step size", contract("B T R, R I -> B T I", sizes=sizes, on_chip=[0])),
+                _stored("convolution and scan", small),
+                _state(forward, self.cache_elements(1)),
+                Row("out", contract("B T I, I D -> B T D", sizes=sizes)),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class GatedDelta(Layer):
+    """A gated delta net (Yang et al., 2412.06464): a matrix of H x U per value head is its memory.
+
+    state = n_v·H·U + k·(2·n_k·H + n_v·U).
+
+    Attributes
+    ----------
+    width : D
+    key_heads, value_heads : n_k, n_v
+    key_width, value_width : H, U
+    kernel : k, taps of the short convolution
+    """
+
+    width: Number = D
+    key_heads: int = 1
+    value_heads: int = 1
+    key_width: int = 1
+    value_width: int = 1
+    kernel: int = 4
+
+    @property
+    def _mixed(self) -> int:
+        return 2 * self.key_heads * self.key_width + self.value_heads * self.value_width
+
+    @property
+    def matrix_params(self) -> Number:
+        """Without convolution, decay, step bias and norm."""
+        out = self.value_heads * self.value_width
+        return self.width * (self._mixed + 2 * out + 2 * self.value_heads)
+
+    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+        """n_v·H·U + k·(2·n_k·H + n_v·U), at any context."""
+        return self.value_heads * self.key_width * self.value_width + self.kernel * self._mixed
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """Queries, keys, values, gate and decays are projected; each token updates and reads the memory."""
+        sizes = forward.sizes | {"D": self.width, "M": self._mixed, "A": 2 * self.value_heads}
+        sizes |= {"N": self.value_heads, "H": self.key_width, "U": self.value_width}
+        small = self._mixed * self.kernel + 2 * self.value_heads + self.value_width
+        visit = contract("B T N H, N H U -> B T N U", sizes=sizes, roles=("activation",) * 3, on_chip=[0, 1, -1])
+        return Ledger(
+            [
+                Row("query, key, value", contract("B T D, D M -> B T M", sizes=sizes)),
+                Row("gate", contract("B T D, D N U -> B T N U", sizes=sizes, on_chip=[0])),
+                Row("decay and step", contract("B T D, D A -> B T A", sizes=sizes, on_chip=[0])),
+                _stored("convolution, decay, norm", small),
+                Row("memory", visit, 3),  # recall, correct, read
+                _state(forward, self.cache_elements(1)),
+                Row("out", contract("B T N U, N U D -> B T D", sizes=sizes)),
+            ]
+        )
