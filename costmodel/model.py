@@ -21,6 +21,14 @@ def element_bytes(width: str | Number) -> Number:
 
 
 @dataclass(frozen=True)
+class Tower:
+    """An encoder known by its size: stored, and run apart from the text model's passes."""
+
+    name: str
+    params: int
+
+
+@dataclass(frozen=True)
 class Block:
     """Layers that follow each other; the output of each mixing layer is added to the residual stream."""
 
@@ -37,11 +45,11 @@ class Block:
         rows: list[Row] = []
         for layer in self.layers:
             rows += layer.ledger(forward).rows
-            if isinstance(layer, Attention | Mlp):
+            if layer.residual:
                 added = elementwise(
                     "B T D", int(forward.elementwise), sizes=forward.sizes | {"D": layer.width}, on_chip=True
                 )
-                rows.append(Row(f"{type(layer).__name__.lower()} residual", added))
+                rows.append(Row(layer.residual, added))
         return Ledger(rows)
 
 
@@ -53,6 +61,7 @@ class Model:
     ----------
     name, family : what it is called, and the kind of configuration it came from
     before, blocks, after : its parts
+    towers : encoders of other inputs (vision), stored beside the text model
     dtype : format its weights are stored in, or bytes per weight where formats are mixed; None if that cannot be known
     tied_head : whether the head reuses the embedding table
     positions : the longest context it was made for, where stated
@@ -62,6 +71,7 @@ class Model:
     blocks: tuple[tuple[Block, Number], ...]
     before: tuple[Layer, ...] = ()
     after: tuple[Layer, ...] = ()
+    towers: tuple[Tower, ...] = ()
     name: str = "model"
     family: str = "transformer"
     dtype: str | Number | None = "bf16"
@@ -75,7 +85,12 @@ class Model:
 
     @property
     def params(self) -> Number:
-        """Stored parameters: Σ count x the layers' own; a tied head stores none."""
+        """Stored parameters: those of the text model and of its towers."""
+        return self.text_params + sum(tower.params for tower in self.towers)
+
+    @property
+    def text_params(self) -> Number:
+        """Parameters of the text model: Σ count x the layers' own; a tied head stores none."""
         return sum(layer.params * count for layer, count in self._parts())
 
     @property
@@ -85,8 +100,8 @@ class Model:
 
     @property
     def active_params(self) -> Number:
-        """Parameters that one token uses; all of them in a dense model."""
-        return self.params
+        """Parameters of the text model that one token uses: without the experts it was not sent to."""
+        return sum(layer.active_params * count for layer, count in self._parts())
 
     def cache_elements(self, context: Number = S) -> Number:
         """Elements kept per sequence of `context` tokens: keys, values and any constant state."""

@@ -27,12 +27,13 @@ SYMBOLIC = Widths(b_w, b_kv, b_a)
 
 @dataclass(frozen=True)
 class Tensor:
-    """An operand: its axes as written, how many elements it has, its role, and whether it stays on chip."""
+    """An operand: its axes as written, its elements, its role, whether it stays on chip, and the size of each axis."""
 
     axes: str
     elements: Number
     role: str
     on_chip: bool = False
+    dims: tuple[Number, ...] = ()
 
     def bytes(self, widths: Widths) -> Number:
         """Elements x width of the role [byte]; 0 when on chip."""

@@ -89,7 +89,7 @@ def contract(
         raise CostModelError(f"roles of {pattern!r}: got {problem}; give one of {', '.join(ROLES)} for each")
     kept = {position % len(operands) for position in on_chip}
     tensors = [
-        Tensor(" ".join(axes), prod(known[a] for a in axes), role, place in kept)
+        Tensor(" ".join(axes), prod(known[a] for a in axes), role, place in kept, tuple(known[a] for a in axes))
         for place, (axes, role) in enumerate(zip(operands, roles, strict=True))
     ]
     worked = [known[a] for a in distinct if visible is None or a not in ("T", "S")]

@@ -57,6 +57,13 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_assume_family(parser: argparse.ArgumentParser) -> None:
+    """--assume-family: read an unknown model_type as one that is known."""
+    parser.add_argument(
+        "--assume-family", metavar="NAME", help="read an unknown model_type as this family, with a warning"
+    )
+
+
 def add_deployment(parser: argparse.ArgumentParser) -> None:
     """What is deployed and how it is used."""
     parser.add_argument("--batch", type=count, default=1, metavar="N", help="sequences decoded together (default 1)")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_json, add_weights, count, format_name, print_json, storage
+from costmodel.cli._arguments import add_assume_family, add_json, add_weights, count, format_name, print_json, storage
 from costmodel.model import Model
 from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--context", type=count, default=1024, metavar="N", help="tokens of one sequence (default 1024)"
     )
     add_weights(parser)
+    add_assume_family(parser)
     parser.add_argument(
         "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"
     )
@@ -30,7 +31,7 @@ def answer(model: Model, context: int, weights: str | None, cache: str) -> dict[
     return {
         "family": model.family,
         "params": model.params,
-        "text_params": model.params,
+        "text_params": model.text_params,
         "active_params": model.active_params,
         "weight_bytes": model.weight_bytes(weights),
         "cache_elements": model.cache_elements(context),
@@ -41,7 +42,7 @@ def answer(model: Model, context: int, weights: str | None, cache: str) -> dict[
 
 def run(options: argparse.Namespace) -> None:
     """Print the counts."""
-    model = load(options.model)
+    model = load(options.model, assume_family=options.assume_family)
     found = answer(model, options.context, options.weights, options.cache)
     if options.json:
         print_json(found)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_deployment, add_json, format_name, print_json, share
+from costmodel.cli._arguments import add_assume_family, add_deployment, add_json, format_name, print_json, share
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a preset (see 'costmodel models') or the path of a config.json")
     parser.add_argument("--on", required=True, metavar="ACCELERATOR", help="see 'costmodel hardware'")
     add_deployment(parser)
+    add_assume_family(parser)
     parser.add_argument(
         "--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free (default 0)"
     )
@@ -54,7 +55,7 @@ def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dic
 def run(options: argparse.Namespace) -> None:
     """Print the sizing."""
     deployment = Deployment(
-        load(options.model),
+        load(options.model, assume_family=options.assume_family),
         accelerator(options.on),
         weights=options.weights,
         cache=options.cache,

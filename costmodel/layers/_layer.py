@@ -1,5 +1,7 @@
 """What the layers share: parameters are the weights that the ledger's rows read."""
 
+from math import prod
+
 from costmodel.exact import Number, smallest
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
@@ -9,6 +11,8 @@ ONE_TOKEN = ForwardPass(1, 1, 1)
 
 class Layer:
     """A layer prices a forward pass; what it stores follows from what it reads, unless it says otherwise."""
+
+    residual = ""  # what the addition of its output to the residual stream is called, where there is one
 
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The rows of one forward pass through this layer."""
@@ -28,6 +32,17 @@ class Layer:
     def matrix_params(self) -> Number:
         """Parameters in matrices, biases and gains left out: what textbook counts include."""
         return self.params
+
+    def matrices(self) -> list[tuple[int, int, int]]:
+        """(inputs, outputs, how many) of every weight matrix, for sizes that are numbers."""
+        found = []
+        for row in self.ledger(ONE_TOKEN).rows:
+            outputs = set(row.op.writes[0].axes.split()) if row.op.writes else set()
+            for tensor in row.op.reads:
+                if tensor.role == "weight" and len(tensor.dims) > 1:
+                    inner = prod(n for a, n in zip(tensor.axes.split(), tensor.dims, strict=True) if a not in outputs)
+                    found.append((inner, tensor.elements // inner, 1))
+        return found
 
     def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
         """Elements that one sequence of `context` tokens keeps between passes."""

@@ -33,6 +33,8 @@ class Attention(Layer):
     output_gate : whether the query projection also makes a gate for the output
     """
 
+    residual = "attention residual"
+
     width: Number = D
     heads: Number = N
     kv_heads: Number = K

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from costmodel.exact import Number
 from costmodel.layers._layer import Layer
-from costmodel.operation import Tensor
-from costmodel.ops import Ledger, Op, Row, contract
+from costmodel.operation import Op, Tensor
+from costmodel.ops import Ledger, Row, contract, elementwise
 from costmodel.passes import ForwardPass
 from costmodel.symbols import D, V
 
@@ -38,14 +38,26 @@ class Embedding(Layer):
 
 @dataclass(frozen=True)
 class Unembedding(Layer):
-    """The head: D x V, read whole in every pass; it stores nothing of its own when tied to the embedding."""
+    """The head: D x V, read whole in every pass; it stores no matrix of its own when tied to the embedding.
+
+    Attributes
+    ----------
+    vocab, width, tied : V, D, and whether the matrix is the embedding's
+    bias : whether each token has a bias
+    """
 
     vocab: Number = V
     width: Number = D
     tied: bool = False
+    bias: bool = False
 
     @property
     def params(self) -> Number:
+        """D·V, or 0 when tied, and V biases where there are any."""
+        return (0 if self.tied else self.vocab * self.width) + int(self.bias) * self.vocab
+
+    @property
+    def matrix_params(self) -> Number:
         """D·V, or 0 when tied."""
         return 0 if self.tied else self.vocab * self.width
 
@@ -54,4 +66,7 @@ class Unembedding(Layer):
         sizes = forward.sizes | {"D": self.width, "V": self.vocab}
         if forward.head == "last":
             sizes["T"] = 1
-        return Ledger([Row("unembedding", contract("B T D, D V -> B T V", sizes=sizes))])
+        rows = [Row("unembedding", contract("B T D, D V -> B T V", sizes=sizes))]
+        if self.bias:
+            rows.append(Row("unembedding bias", elementwise("B T V", 0, sizes=sizes, gain="V", on_chip=True)))
+        return Ledger(rows)

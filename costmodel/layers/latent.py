@@ -28,6 +28,8 @@ class LatentAttention(Layer):
         one token is decoded, where expanding the cache would cost S times as much
     """
 
+    residual = "attention residual"
+
     width: Number = D
     heads: Number = N
     latent: Number = C

@@ -20,6 +20,8 @@ class Mlp(Layer):
     bias : whether every matrix has a bias
     """
 
+    residual = "mlp residual"
+
     width: Number = D
     hidden: Number = F
     gated: bool = True

@@ -40,6 +40,8 @@ class Moe(Layer):
     router_bias : whether the router has biases
     """
 
+    residual = "mlp residual"
+
     expert: Mlp = field(default_factory=Mlp)
     experts: Number = E
     active: Number = A
@@ -59,8 +61,8 @@ class Moe(Layer):
     @property
     def _around(self) -> Number:
         """Router and shared expert: used by every token."""
-        shared = 0 if self.shared is None else self.shared.params + self.width * self.shared_gate
-        return self.width * self.experts + self.experts * self.router_bias + shared
+        shared = 0 if self.shared is None else self.shared.params + self.width * int(self.shared_gate)
+        return self.width * self.experts + self.experts * int(self.router_bias) + shared
 
     @property
     def params(self) -> Number:
@@ -75,8 +77,13 @@ class Moe(Layer):
     @property
     def matrix_params(self) -> Number:
         """Without biases."""
-        shared = 0 if self.shared is None else self.shared.matrix_params + self.width * self.shared_gate
+        shared = 0 if self.shared is None else self.shared.matrix_params + self.width * int(self.shared_gate)
         return self.experts * self.expert.matrix_params + self.width * self.experts + shared
+
+    def matrices(self) -> list[tuple[int, int, int]]:
+        """Those of the experts and of the shared one; the router stays apart."""
+        shared = [] if self.shared is None else self.shared.matrices()
+        return [(inputs, outputs, self.experts) for inputs, outputs, _ in self.expert.matrices()] + shared
 
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The router sees every token; each token works in A experts, and the experts read are those chosen by any."""

@@ -38,6 +38,8 @@ class Mamba(Layer):
     inner_norms : whether step size, B and C are normalised, with gains
     """
 
+    residual = "mamba residual"
+
     width: Number
     inner: Number
     state: Number
@@ -60,8 +62,8 @@ class Mamba(Layer):
         """Projections are contractions; the scan itself is elementwise."""
         sizes = forward.sizes | {"D": self.width, "I": self.inner, "J": 2 * self.inner, "R": self.rank}
         sizes["X"] = self.rank + 2 * self.state
-        small = self.inner * (self.kernel + self.conv_bias + self.state + 2)  # convolution, A, D, step bias
-        small += self.bias * (2 * self.inner + self.width) + self.inner_norms * sizes["X"]
+        small = self.inner * (self.kernel + int(self.conv_bias) + self.state + 2)  # convolution, A, D, step bias
+        small += int(self.bias) * (2 * self.inner + self.width) + int(self.inner_norms) * sizes["X"]
         return Ledger(
             [
                 Row("in", contract("B T D, D J -> B T J", sizes=sizes)),
@@ -87,6 +89,8 @@ class GatedDelta(Layer):
     key_width, value_width : H, U
     kernel : k, taps of the short convolution
     """
+
+    residual = "delta residual"
 
     width: Number = D
     key_heads: int = 1

@@ -12,7 +12,7 @@ from costmodel.zoo.presets import preset, preset_config, presets
 __all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 
 
-def load(name: str | os.PathLike) -> Model:
+def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
     """A Model by preset name, or from the path of a config.json or of a Llama-shaped GGUF file.
 
     Raises
@@ -38,7 +38,7 @@ def load(name: str | os.PathLike) -> Model:
             from costmodel.zoo.gguf import model_from_gguf  # rarely asked for, and the slowest part to import
 
             return model_from_gguf(path)
-        return model_from_config(read_object(path), str(path))
+        return model_from_config(read_object(path), str(path), assume_family=assume_family)
     try:
         return preset(name)
     except UnknownNameError as error:

@@ -1,14 +1,21 @@
 """A `config.json` in, a Model out, or a clear refusal. Nothing is imported, run or fetched."""
 
-from costmodel.model import Model, transformer
+from dataclasses import replace
+
+from costmodel.layers import Embedding, Norm, Unembedding
+from costmodel.layers._layer import Layer
+from costmodel.model import Block, Model
+from costmodel.zoo import parts
 from costmodel.zoo.families import FAMILIES, FOREIGN, Family
 from costmodel.zoo.fields import Fields
+from costmodel.zoo.patterns import has_experts, mixers, norms_per_layer, windows
+from costmodel.zoo.stored import quantized_bytes, stated_dtype
+from costmodel.zoo.towers import tower
 
-LAYER_KINDS = {"full_attention": False, "sliding_attention": True}  # kind -> whether it has the window
-DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
-
-def model_from_config(values: dict[str, object], source: str, name: str | None = None) -> Model:
+def model_from_config(
+    values: dict[str, object], source: str, name: str | None = None, *, assume_family: str | None = None
+) -> Model:
     """Build a Model from a published configuration.
 
     Parameters
@@ -16,6 +23,7 @@ def model_from_config(values: dict[str, object], source: str, name: str | None =
     values : the fields of a config.json
     source : what errors call it
     name : what the Model is called; the source if not given
+    assume_family : read a model_type that is not known as if it were this one
 
     Raises
     ------
@@ -28,132 +36,121 @@ def model_from_config(values: dict[str, object], source: str, name: str | None =
     >>> model_from_config({"model_type": "llama", **sizes}, "tiny").params
     95040
     """
-    fields = Fields(values, source)
-    notes: list[str] = []
-    kind, family = _family(fields, notes)
-    if fields.section("text_config") is not None:
+    fields, notes = Fields(values, source), []
+    kind, family = _family(fields, notes, assume_family)
+    nested = fields.section("text_config")
+    if nested is not None and family.text is None:
         raise fields.refuse(f"text_config: a nested (multimodal) configuration is not supported for {kind}")
-    if foreign := [n for n in FOREIGN if values.get(n) not in (None, 0, False, [], {})]:
-        raise fields.refuse(f"{', '.join(foreign)} changes the count and is not understood for model_type {kind!r}")
+    text = nested or fields
+    body = family if family.text is None else FAMILIES[family.text]
+    _check_understood(text, kind, body, () if nested is not None or family.text is None else ("vision_config",))
+    model = _text_model(fields, text, kind, body)
+    if family.tower:
+        model = replace(model, towers=(tower(fields, family.tower, text.count("hidden_size")),))
+    dtype = stated_dtype(fields, text, notes)
+    quantization = text.section("quantization_config") or fields.section("quantization_config")
+    if quantization is not None:
+        dtype = quantized_bytes(quantization, model, notes)
+    if text.whole("num_nextn_predict_layers", 0):
+        notes.append("layers that predict further tokens (num_nextn_predict_layers) are not counted")
+    return replace(model, name=name or source, family=kind, dtype=dtype, notes=tuple(notes))
 
-    D, N, F, L, V = (
-        fields.count(n)
-        for n in ("hidden_size", "num_attention_heads", "intermediate_size", "num_hidden_layers", "vocab_size")
-    )
-    K = fields.count("num_key_value_heads", default=family.kv_heads or N, null=N)
-    if N % K:
-        assumed = "" if "num_key_value_heads" in values else f" (assumed for {kind}: the field is absent)"
-        raise fields.refuse(f"num_attention_heads ({N}) is not a multiple of num_key_value_heads ({K}){assumed}")
 
-    def bias(which: bool | str) -> bool:
-        return fields.flag(which, False) if isinstance(which, str) else which
+def _family(fields: Fields, notes: list[str], assumed: str | None) -> tuple[str, Family]:
+    """The family by model_type, or by the architecture when no type is given; another head is refused."""
+    kind, architectures = fields.text("model_type"), fields.strings("architectures") or []
+    by_architecture = {a: name for name, family in FAMILIES.items() for a in family.architectures}
+    if assumed is not None:
+        if assumed not in FAMILIES:
+            raise fields.refuse(f"cannot assume family {assumed!r}; known: {', '.join(FAMILIES)}")
+        notes.append(f"model_type {kind!r} is read as {assumed}, as asked: nothing vouches for the count")
+        return assumed, FAMILIES[assumed]
+    if kind not in FAMILIES and architectures and architectures[0] in by_architecture:
+        known = by_architecture[architectures[0]]
+        stated = "no model_type" if kind is None else f"model_type {kind!r} is not known"
+        notes.append(f"{stated}: taken as {known} because architectures names {architectures[0]}")
+        return known, FAMILIES[known]
+    if kind is None and architectures:
+        known = ", ".join(by_architecture)
+        raise fields.refuse(f"no model_type, and architecture {architectures[0]!r} is unknown; known: {known}")
+    if kind is None:
+        needed = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+        missing = [n for n in needed if n not in fields.values]
+        also = f", and {', '.join(missing)}" if missing else ""
+        raise fields.refuse(f"missing model_type (and architectures){also}; known model types: {', '.join(FAMILIES)}")
+    if kind not in FAMILIES:
+        raise fields.refuse(f"unsupported model_type {kind!r} (custom code is not run); known: {', '.join(FAMILIES)}")
+    family = FAMILIES[kind]
+    ending = ("ForConditionalGeneration",) if family.text else ("ForCausalLM", *family.architectures)
+    if other := [a for a in architectures if not a.endswith(ending)]:
+        raise fields.refuse(f"architectures names {other[0]!r}, not {family.architectures[0]}: another head")
+    return kind, family
 
-    about = {"name": name or source, "family": kind, "dtype": _dtype(fields, notes), "notes": tuple(notes)}
-    return transformer(
-        V=V, D=D, F=F, N=N, K=K, H=_head_width(fields, family, D, N), L=L,
-        windows=_windows(fields, family, L), tied_head=fields.flag("tie_word_embeddings", family.tied_head),
-        qkv_bias=bias(family.qkv_bias), out_bias=bias(family.out_bias), mlp_bias=bias(family.mlp_bias),
-        qk_norm=family.qk_norm,
-        positions=fields.count("max_position_embeddings", default=None, null=None), **about,
+
+def _check_understood(text: Fields, kind: str, family: Family, known: tuple[str, ...]) -> None:
+    """Refuse fields that change the count: those of other families, and values that this one does not explain."""
+    e = family.experts
+    read = {*known, *(() if e is None else (e.count, e.active, e.width, e.shared, e.shared_count))}
+    if family.mixer == "latent":
+        read |= {"kv_lora_rank", "q_lora_rank"}
+    if "mamba" in family.mixer:
+        read |= {"state_size", "mamba_d_state", "ssm_cfg"}
+    if family.mixer == "delta hybrid":
+        read.add("linear_num_value_heads")
+    neutral = (None, 0, False, [], {})
+    if foreign := [n for n in FOREIGN if n not in read and text.values.get(n) not in neutral]:
+        raise text.refuse(f"{', '.join(foreign)} changes the count and is not understood for model_type {kind!r}")
+    for name, allowed in family.expects.items():
+        section, _, inner = name.rpartition(".")
+        holder = text.section(section) if section else text
+        value = None if holder is None else holder.get(inner, None)
+        if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
+            raise text.refuse(f"{name} must be {allowed[0]!r} for model_type {kind!r}, got {value!r}")
+
+
+def _text_model(fields: Fields, text: Fields, kind: str, family: Family) -> Model:
+    D, L = (text.count(n) for n in ("hidden_size", "num_hidden_layers"))
+    V = text.count("vocab_size", **({} if family.vocab is None else {"default": family.vocab}))
+    tied = text.flag("tie_word_embeddings", family.tied_head)
+    if text is not fields and "tie_word_embeddings" in fields.values:
+        tied = fields.flag("tie_word_embeddings", tied)
+    norm = lambda name: Norm(D, name, bias=family.norm_bias)  # noqa: E731
+    before: list[Layer] = [Embedding(V, D)]
+    if family.learned_positions:
+        rows = text.count(family.learned_positions) + family.extra_positions
+        before.append(Embedding(rows, D, "positions"))
+    if family.embed_norm:
+        before.append(norm("embedding norm"))
+    if kind == "opt" and text.count("word_embed_proj_dim", default=D, null=D) != D:
+        raise text.refuse("word_embed_proj_dim differs from hidden_size: its projections are not understood")
+    after = (norm("last norm"), Unembedding(V, D, tied, family.head_bias))
+    return Model(
+        _blocks(text, kind, family, D, L), tuple(before), after,
+        tied_head=tied, positions=text.count("max_position_embeddings", default=None, null=None),
     )  # fmt: skip
 
 
-def _family(fields: Fields, notes: list[str]) -> tuple[str, Family]:
-    """The family by model_type, or by the architecture when no type is given; another head is refused."""
-    kind, architectures = fields.text("model_type"), fields.strings("architectures") or []
-    by_architecture = {family.architecture: name for name, family in FAMILIES.items()}
-    if kind is None:
-        if not architectures:
-            missing = [
-                n
-                for n in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-                if n not in fields.values
-            ]
-            also = f", and {', '.join(missing)}" if missing else ""
-            raise fields.refuse(
-                f"missing model_type (and architectures){also}; known model types: {', '.join(FAMILIES)}"
-            )
-        kind = by_architecture.get(architectures[0])
-        if kind is None:
-            raise fields.refuse(
-                f"no model_type, and architecture {architectures[0]!r} is unknown; known: {', '.join(by_architecture)}"
-            )
-        notes.append(f"no model_type: taken as {kind} because architectures names {architectures[0]}")
-    if kind not in FAMILIES:
-        raise fields.refuse(f"unsupported model_type {kind!r} (custom code is not run); known: {', '.join(FAMILIES)}")
-    if other := [a for a in architectures if not a.endswith("ForCausalLM")]:
-        raise fields.refuse(f"architectures names {other[0]!r}, not {FAMILIES[kind].architecture}: another head")
-    return kind, FAMILIES[kind]
-
-
-def _head_width(fields: Fields, family: Family, D: int, N: int) -> int:
-    """head_dim where given (it always wins), else the family's own width, else D/N."""
-    given = fields.count("head_dim", default=None, null=None)
-    even = D // N if D % N == 0 else None
-    if given is not None:
-        return given
-    if family.head_width is not None and ("head_dim" not in fields.values or even == family.head_width):
-        return family.head_width
-    if family.head_width is not None:
-        raise fields.refuse(f"head_dim is null, and neither {family.head_width} nor {even} is certain: give head_dim")
-    if even is None:
-        raise fields.refuse(
-            f"hidden_size ({D}) is not divisible by num_attention_heads ({N}) and head_dim is absent: give head_dim"
+def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tuple[Block, int], ...]:
+    """[(block, how often), …]: layers that are alike are counted once."""
+    slides = windows(text, family, L) if family.mixer in ("attention", "mamba hybrid") else [None] * L
+    plan = list(zip(mixers(text, family, L), slides, has_experts(text, family.experts, L), strict=True))
+    counts = {case: plan.count(case) for case in dict.fromkeys(plan)}
+    makers = {
+        "attention": lambda window: parts.attention(text, family, kind, D, window),
+        "latent": lambda _: parts.latent(text, D),
+        "mamba": lambda _: parts.mamba(text, D),
+        "delta": lambda _: parts.delta(text, D),
+    }
+    norms = norms_per_layer(text, family, kind)
+    names = ("attention norm", "mlp norm", "attention post-norm", "mlp post-norm")[:norms]
+    wrapped = tuple(Norm(D, name, bias=family.norm_bias) for name in names)
+    blocks = []
+    for (mixer, window, routed), count in counts.items():
+        layers: tuple[Layer, ...] = (makers[mixer](window),)
+        if family.mixer != "mamba":
+            layers += (parts.moe(text, family, family.experts, D) if routed else parts.mlp(text, family, D),)
+        label = ("local" if window else "global" if mixer == "attention" else mixer) + (
+            " with experts" if routed else ""
         )
-    return even
-
-
-def _windows(fields: Fields, family: Family, L: int) -> list[tuple[int | None, int]]:
-    """[(W or None, layers), …]: which layers slide, from layer_types, or from where sliding starts."""
-    value = fields.get("sliding_window", family.window)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value <= 0):
-        raise fields.refuse(f"sliding_window must be a positive integer or null, got {value}")
-    window = None if value is None else fields.positive("sliding_window", value)
-    if family.window_switch and not fields.flag(family.window_switch, False):
-        window = None
-    kinds = fields.strings("layer_types")
-    if kinds is not None:
-        sliding = _sliding_layers(fields, kinds, L)
-        if sliding and window is None:
-            raise fields.refuse(f"layer_types has {sliding} sliding_attention layers but no sliding_window is in force")
-    elif window is None:
-        sliding = 0
-    elif family.window_switch:
-        first = fields.get("max_window_layers", 28)
-        if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-            raise fields.refuse(f"max_window_layers must be a whole number, at least 0, got {first}")
-        sliding = max(0, L - first)
-    else:
-        sliding = L
-    return [(w, count) for w, count in ((None, L - sliding), (window, sliding)) if count]
-
-
-def _sliding_layers(fields: Fields, kinds: list[str], L: int) -> int:
-    """How many of the layers that layer_types lists are sliding."""
-    for i, kind in enumerate(kinds):
-        if kind not in LAYER_KINDS:
-            raise fields.refuse(
-                f"unknown layer type {kind!r} at layer {i} of layer_types: cannot size its cache; "
-                f"known: {', '.join(LAYER_KINDS)}"
-            )
-    if len(kinds) != L:
-        raise fields.refuse(f"layer_types lists {len(kinds)} layers but num_hidden_layers is {L}")
-    return sum(LAYER_KINDS[kind] for kind in kinds)
-
-
-def _dtype(fields: Fields, notes: list[str]) -> str | None:
-    """The stored format: what the file states, bf16 if it states none, unknown (None) if it is quantized."""
-    quantization = fields.section("quantization_config")
-    if quantization is not None:
-        method = quantization.text("quant_method")
-        shown = "no quant_method" if method is None else f"quant_method {method!r}"
-        notes.insert(0, f"{fields.source}: quantization_config has {shown}: bytes per weight cannot be known")
-        return None
-    stated = fields.text("dtype") or fields.text("torch_dtype")
-    if stated is None:
-        notes.append("no dtype is stated: bf16 is assumed")
-        return "bf16"
-    short = stated.removeprefix("torch.")
-    if short not in DTYPES:
-        raise fields.refuse(f"dtype must be one of {', '.join(DTYPES)}, got {stated!r}")
-    return DTYPES[short]
+        blocks.append((Block((wrapped[0], layers[0], *wrapped[1:], *layers[1:]), label), count))
+    return tuple(blocks)

@@ -7,14 +7,16 @@ from costmodel.common.errors import ConfigError
 from costmodel.zoo.json_file import describe
 
 LARGEST = 2**31  # no dimension of a real model comes near
+MOST_LAYERS = 100_000
 MISSING = object()
 
 # Other names under which the same size is published.
 ALIASES = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
-    "hidden_size": ("n_embd", "d_model"),
+    "hidden_size": ("n_embd", "n_embed", "d_model"),
     "num_attention_heads": ("n_head", "n_heads"),
-    "intermediate_size": ("n_inner", "ffn_dim"),
+    "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
+    "max_position_embeddings": ("n_positions", "max_seq_len", "seq_length"),
 }
 
 
@@ -69,10 +71,26 @@ class Fields:
             raise self.refuse(f"{name} must be {kind}, got {shown}")
         if value <= 0:
             raise self.refuse(f"{name} must be a positive integer, got {value}")
-        if value > LARGEST:
+        if value > (limit := MOST_LAYERS if name == "num_hidden_layers" else LARGEST):
             raise self.refuse(
-                f"{name} is implausibly large: {describe(value).removeprefix('number ')} exceeds {LARGEST:,}"
+                f"{name} is implausibly large: {describe(value).removeprefix('number ')} exceeds {limit:,}"
             )
+        return value
+
+    def whole(self, name: str, default: int) -> int:
+        """A whole number, 0 included; an absent or null field takes the default."""
+        value = self.get(name)
+        if value is MISSING or value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise self.refuse(f"{name} must be a whole number, at least 0, got {describe(value)}")
+        return value
+
+    def numbers(self, name: str) -> list[int]:
+        """A list of whole numbers; none when absent or null."""
+        value = self.get(name, None) or []
+        if not isinstance(value, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in value):
+            raise self.refuse(f"{name} must be a list of whole numbers, got {describe(value)}")
         return value
 
     def flag(self, name: str, default: bool) -> bool:

@@ -8,6 +8,8 @@ from costmodel.model import Model, stated_model
 from costmodel.zoo.config import model_from_config
 from costmodel.zoo.families import FAMILIES
 
+NULL = "null"  # TOML has no null; only whole fields need one
+
 
 @lru_cache(maxsize=1)
 def presets() -> dict[str, dict[str, object]]:
@@ -36,8 +38,8 @@ def preset_config(name: str) -> dict[str, object]:
     record = dict(presets()[slug])
     if "config" not in record:
         raise CostModelError(f"{slug} is a rounded model known only by its size: it has no config.json")
-    config = dict(record["config"])
-    return {"architectures": [FAMILIES[config["model_type"]].architecture], **config}
+    config = {name: None if value == NULL else value for name, value in record["config"].items()}
+    return {"architectures": list(FAMILIES[config["model_type"]].architectures), **config}
 
 
 def preset(name: str) -> Model:

@@ -1,0 +1,86 @@
+"""The layers of a configuration: what mixes tokens, and what works on each token alone."""
+
+from costmodel.layers import Attention, GatedDelta, LatentAttention, Mamba, Mlp, Moe
+from costmodel.layers._layer import Layer
+from costmodel.zoo.families import Experts, Family
+from costmodel.zoo.fields import Fields
+from costmodel.zoo.patterns import head_width, kv_heads
+
+
+def switched(fields: Fields, which: bool | str) -> bool:
+    """A part that the family always has, never has, or switches by a field (absent: not there)."""
+    return fields.flag(which, False) if isinstance(which, str) else which
+
+
+def attention(fields: Fields, family: Family, kind: str, D: int, window: int | None) -> Layer:
+    """Grouped-query attention of one layer."""
+    N = fields.count("num_attention_heads")
+    K = kv_heads(fields, family, N)
+    if N % K:
+        assumed = "" if "num_key_value_heads" in fields.values else f" (assumed for {kind}: the field is absent)"
+        raise fields.refuse(f"num_attention_heads ({N}) is not a multiple of num_key_value_heads ({K}){assumed}")
+    return Attention(
+        D, N, K, head_width(fields, family, D, N), window=window,
+        qkv_bias=switched(fields, family.qkv_bias), out_bias=switched(fields, family.out_bias), qk_norm=family.qk_norm,
+        sinks=family.sinks, output_gate=family.output_gate,
+        rope=family.learned_positions is None and family.mixer != "mamba hybrid",
+    )  # fmt: skip
+
+
+def latent(fields: Fields, D: int) -> Layer:
+    """Multi-head latent attention; whether queries have a latent must be stated, null for none."""
+    if "q_lora_rank" not in fields.values:
+        raise fields.refuse("missing required field q_lora_rank (null where queries are projected directly)")
+    return LatentAttention(
+        D, fields.count("num_attention_heads"), fields.count("kv_lora_rank"), fields.count("qk_rope_head_dim"),
+        fields.count("qk_nope_head_dim"), fields.count("v_head_dim"), fields.count("q_lora_rank", null=None),
+    )  # fmt: skip
+
+
+def mamba(fields: Fields, D: int) -> Layer:
+    """A Mamba layer, in the names of the pure models or of Jamba."""
+    if "mamba_d_state" in fields.values:  # Jamba
+        names = ("mamba_d_state", "mamba_d_conv", "mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias")
+        inner = D * fields.count("mamba_expand", default=2)
+    else:
+        names = ("state_size", "conv_kernel", "time_step_rank", "use_conv_bias", "use_bias")
+        expanded = D * fields.count("expand", default=2)
+        inner = fields.count("intermediate_size", default=expanded, null=expanded)
+        if inner != expanded:
+            raise fields.refuse(f"intermediate_size ({inner}) is not expand x hidden_size ({expanded})")
+    state, kernel, rank, conv_bias, bias = names
+    automatic = -(-D // 16)
+    steps = automatic if fields.get(rank, "auto") == "auto" else fields.count(rank)
+    return Mamba(
+        D, inner, fields.count(state, default=16), fields.count(kernel, default=4), steps,
+        conv_bias=fields.flag(conv_bias, True), bias=fields.flag(bias, False), inner_norms=state == "mamba_d_state",
+    )  # fmt: skip
+
+
+def delta(fields: Fields, D: int) -> Layer:
+    """A gated delta net."""
+    names = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
+    return GatedDelta(D, *(fields.count(f"linear_{name}") for name in names))
+
+
+def mlp(fields: Fields, family: Family, D: int) -> Mlp:
+    """The feed-forward layer."""
+    factor = D * family.ffn_factor if family.ffn_factor else None
+    F = fields.count("intermediate_size", **({} if factor is None else {"default": factor, "null": factor}))
+    return Mlp(D, F, gated=family.gated, bias=switched(fields, family.mlp_bias))
+
+
+def moe(fields: Fields, family: Family, experts: Experts, D: int) -> Moe:
+    """The mixture of experts."""
+    width, count, active = (fields.count(name) for name in (experts.width, experts.count, experts.active))
+    if active > count:
+        raise fields.refuse(f"{experts.active} ({active}) exceeds {experts.count} ({count})")
+    shared = None
+    if experts.shared and fields.get(experts.shared, 0) not in (0, None):
+        shared = Mlp(D, fields.count(experts.shared))
+    if experts.shared_count and (times := fields.whole(experts.shared_count, 0)):
+        shared = Mlp(D, times * width)
+    return Moe(
+        Mlp(D, width, gated=family.gated, bias=experts.bias), count, active, shared,
+        shared_gate=experts.shared_gate and shared is not None, router_bias=experts.router_bias,
+    )  # fmt: skip

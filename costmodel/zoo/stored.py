@@ -1,0 +1,60 @@
+"""The bytes that a checkpoint's weights really take: its dtype, or its quantization with scales and leftovers."""
+
+from fractions import Fraction
+
+from costmodel.layers import Moe
+from costmodel.model import Model
+from costmodel.zoo.fields import Fields
+
+DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+KNOWN = ("gptq", "awq", "fp8", "mxfp4")
+
+
+def stated_dtype(fields: Fields, text: Fields, notes: list[str]) -> str:
+    """The dtype that a file states, in the text section or around it; bf16 if none."""
+    for source in (text, fields):
+        stated = source.text("dtype") or source.text("torch_dtype")
+        if stated is not None:
+            short = stated.removeprefix("torch.")
+            if short not in DTYPES:
+                raise source.refuse(f"dtype must be one of {', '.join(DTYPES)}, got {stated!r}")
+            return DTYPES[short]
+    notes.append("no dtype is stated: bf16 is assumed")
+    return "bf16"
+
+
+def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fraction | None:
+    """Bytes per weight, scales and the modules left in 16 bit included; None where they cannot be known.
+
+    gptq, awq: b/8 per weight, and per group of inputs a 16-bit scale and a b-bit zero-point; gptq adds a 4-byte group
+    index per input. fp8: 1 per weight, a 4-byte scale per block. mxfp4: 17/32 per expert weight.
+    """
+    method = quantization.text("quant_method")
+    if method not in KNOWN:
+        shown = "no quant_method" if method is None else f"quant_method {method!r}"
+        source = quantization.source.removesuffix(": quantization_config")
+        notes.insert(0, f"{source}: quantization_config has {shown}: bytes per weight cannot be known")
+        return None
+    matrices = [
+        (inputs, outputs, times * count)
+        for block, count in model.blocks
+        for layer in block.layers
+        if method != "mxfp4" or isinstance(layer, Moe)
+        for inputs, outputs, times in layer.matrices()
+    ]
+    inside = sum(inputs * outputs * times for inputs, outputs, times in matrices)
+    stored = sum(times * _matrix_bytes(quantization, method, i, o) for i, o, times in matrices)
+    return Fraction(stored + 2 * (model.params - inside)) / model.params
+
+
+def _matrix_bytes(quantization: Fields, method: str, inputs: int, outputs: int) -> Fraction:
+    if method == "mxfp4":
+        return Fraction(17, 32) * inputs * outputs
+    if method == "fp8":
+        block = quantization.numbers("weight_block_size") or [outputs, inputs]
+        return Fraction(inputs * outputs + 4 * -(-outputs // block[0]) * -(-inputs // block[-1]))
+    bits = quantization.count("bits")
+    size = quantization.get("group_size", 128)
+    groups = 1 if size == -1 else -(-inputs // quantization.positive("group_size", size))
+    index = 4 * inputs if method == "gptq" else 0
+    return Fraction(inputs * outputs * bits, 8) + groups * outputs * (2 + Fraction(bits, 8)) + index
