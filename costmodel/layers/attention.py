@@ -31,6 +31,8 @@ class Attention(Layer):
     rope : whether queries and keys are rotated by their positions
     sinks : whether each query head has a learned score to attend to nothing with
     output_gate : whether the query projection also makes a gate for the output
+    borrows_kv : whether the keys and values are those of an earlier layer (cross-layer attention, Brandon et al.,
+        2405.12981): no projections and no cache of its own, but the same reads
     """
 
     residual = "attention residual"
@@ -46,6 +48,7 @@ class Attention(Layer):
     rope: bool = True
     sinks: bool = False
     output_gate: bool = False
+    borrows_kv: bool = False
 
     def __post_init__(self) -> None:
         if is_plain(self.heads, self.kv_heads) and self.heads % self.kv_heads:
@@ -58,10 +61,13 @@ class Attention(Layer):
     @property
     def matrix_params(self) -> Number:
         """2·D·N·H + 2·D·K·H."""
-        return Attention(self.width, self.heads, self.kv_heads, self.head_width, output_gate=self.output_gate).params
+        kept = {"output_gate": self.output_gate, "borrows_kv": self.borrows_kv}
+        return Attention(self.width, self.heads, self.kv_heads, self.head_width, **kept).params
 
     def cache_elements(self, context: Number) -> Number:
-        """2·K·H·min(S, W)."""
+        """2·K·H·min(S, W), or 0 where they are borrowed."""
+        if self.borrows_kv:
+            return 0
         return kv_elements(context, self.kv_heads, self.head_width, self.window)
 
     def _gate(self, sizes: dict[str, Number]) -> list[Row]:
@@ -90,33 +96,29 @@ class Attention(Layer):
         sizes = self._sizes(forward)
         counted = forward.elementwise
         cached = ("activation", "weight", "cache")
-        rows = [
-            Row("query", contract("B T D, D N H -> B T N H", sizes=sizes)),
-            *self._gate(sizes),
-            Row("key", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
-            Row("value", contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0])),
+        made = [("query", "N H")] if self.borrows_kv else [("query", "N H"), ("key", "K H"), ("value", "K H")]
+        rows = [Row("query", contract("B T D, D N H -> B T N H", sizes=sizes)), *self._gate(sizes)]
+        rows += [
+            Row(name, contract("B T D, D K H -> B T K H", sizes=sizes, roles=cached, on_chip=[0]))
+            for name, _ in made[1:]
         ]
         if self.qkv_bias:
-            rows += [
-                Row(f"{name} bias", elementwise(f"B T {axes}", int(counted), sizes=sizes, gain=axes, on_chip=True))
-                for name, axes in (("query", "N H"), ("key", "K H"), ("value", "K H"))
-            ]
+            rows += [_inside(f"{name} bias", axes, int(counted), sizes, gain=axes) for name, axes in made]
         if self.qk_norm:
-            rows += [
-                Row(f"{name} norm", elementwise(f"B T {axes}", 4 * counted, sizes=sizes, gain="H", on_chip=True))
-                for name, axes in (("query", "N H"), ("key", "K H"))
-            ]
+            rows += [_inside(f"{name} norm", axes, 4 * counted, sizes, gain="H") for name, axes in made[:2]]
         if self.rope:
-            rows += [
-                Row(f"{name} RoPE", elementwise(f"B T {axes}", 3 * counted, sizes=sizes, on_chip=True))
-                for name, axes in (("query", "N H"), ("key", "K H"))
-            ]
+            rows += [_inside(f"{name} RoPE", axes, 3 * counted, sizes) for name, axes in made[:2]]
         if self.sinks:
             rows.append(Row("sinks", Op(0, (Tensor("N", self.heads, "weight"),))))
         out = [Row("output", contract("B T N H, N H D -> B T D", sizes=sizes))]
         if self.out_bias:
             out.append(Row("output bias", elementwise("B T D", int(counted), sizes=sizes, gain="D", on_chip=True)))
         return Ledger(rows) + self.core(forward) + Ledger(out)
+
+
+def _inside(name: str, axes: str, flops: int, sizes: dict[str, Number], gain: str | None = None) -> Row:
+    """Elementwise work on a projection while it is on chip."""
+    return Row(name, elementwise(f"B T {axes}", flops, sizes=sizes, gain=gain, on_chip=True))
 
 
 def attention(

@@ -1,4 +1,4 @@
-"""Layers with a constant state in place of a growing cache: Mamba and the gated delta net.
+"""Layers with a constant state in place of a growing cache: Mamba, the gated delta net, linear attention.
 
 Their state does not depend on the context: it is read and written once per pass, whatever came before.
 """
@@ -10,7 +10,7 @@ from costmodel.layers._layer import Layer
 from costmodel.operation import Op, Tensor
 from costmodel.ops import Ledger, Row, contract
 from costmodel.passes import ForwardPass
-from costmodel.symbols import D
+from costmodel.symbols import D, H, N
 
 
 def _stored(name: str, elements: Number) -> Row:
@@ -128,5 +128,41 @@ class GatedDelta(Layer):
                 Row("memory", visit, 3),  # recall, correct, read
                 _state(forward, self.cache_elements(1)),
                 Row("out", contract("B T N U, N U D -> B T D", sizes=sizes)),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class LinearAttention(Layer):
+    """Linear attention (Katharopoulos et al., 2006.16236): softmax left out, so keys and values fold into one matrix.
+
+    params = 4·D·N·H; state = N·H·H, at any context.
+
+    Attributes
+    ----------
+    width, heads, head_width : D, N, H
+    """
+
+    residual = "attention residual"
+
+    width: Number = D
+    heads: Number = N
+    head_width: Number = H
+
+    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+        """N·H·H."""
+        return self.heads * self.head_width**2
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """Each token adds one outer product to the state and reads it once."""
+        sizes = forward.sizes | {"D": self.width, "N": self.heads, "H": self.head_width, "U": self.head_width}
+        shared = [("query", ()), ("key", [0]), ("value", [0])]
+        visit = contract("B T N H, N H U -> B T N U", sizes=sizes, roles=("activation",) * 3, on_chip=[0, 1, -1])
+        return Ledger(
+            [
+                *(Row(n, contract("B T D, D N H -> B T N H", sizes=sizes, on_chip=kept)) for n, kept in shared),
+                Row("memory", visit, 2),  # add, read
+                _state(forward, self.cache_elements(1)),
+                Row("output", contract("B T N H, N H D -> B T D", sizes=sizes)),
             ]
         )
