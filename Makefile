@@ -6,7 +6,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/qwen2.5-7b.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test weights lab notebooks images bench clean
+.PHONY: demo test weights lab notebooks images bench fuzz clean
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,9 @@ images: $(READY)  ## write every figure
 
 bench: $(READY)  ## ours against the alternative, side by side, with ratios
 	$(BIN)/python -m tests.benchmarks
+
+fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by name
+	$(BIN)/python -m tests.fuzz.configs 200000
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -107,13 +107,19 @@ class Model:
         """Elements kept per sequence of `context` tokens: keys, values and any constant state."""
         return sum(layer.cache_elements(context) * count for layer, count in self._parts())
 
+    @property
+    def state_elements(self) -> Number:
+        """Elements of constant state per sequence, whatever the context."""
+        return sum(layer.state_elements * count for layer, count in self._parts())
+
     def weight_bytes(self, weights: str | Number | None = None) -> Number:
         """Params x bytes per weight [byte], in the stored format unless another is given."""
         return stored_bytes(self.params, element_bytes(self.stored_dtype() if weights is None else weights))
 
     def cache_bytes(self, context: Number = S, cache: str | Number = "bf16") -> Number:
-        """Cache elements x bytes per element, for one sequence [byte]."""
-        return stored_bytes(self.cache_elements(context), element_bytes(cache))
+        """Keys and values x bytes per element, and any constant state at 16 bit, for one sequence [byte]."""
+        state = self.state_elements
+        return stored_bytes(self.cache_elements(context) - state, element_bytes(cache)) + 2 * state
 
     def stored_dtype(self) -> str | Number:
         """The stored format.

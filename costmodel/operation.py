@@ -9,20 +9,21 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.symbols import NOTATION, K, N, b_a, b_kv, b_w, bindings
 
-ROLES = ("weight", "cache", "activation")
+ROLES = ("weight", "cache", "activation", "state")
 
 
 @dataclass(frozen=True)
 class Widths:
-    """Bytes per weight, per cached key/value element and per activation."""
+    """Bytes per weight, per cached key/value element, per activation and per element of a constant state."""
 
     weight: Number = 2
     cache: Number = 2
     activation: Number = 2
+    state: Number = 2
 
 
 SIXTEEN_BIT = Widths()
-SYMBOLIC = Widths(b_w, b_kv, b_a)
+SYMBOLIC = Widths(b_w, b_kv, b_a, b_a)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Deployment:
 
     def cache_bytes(self, context: Number = S) -> Number:
         """Cache of one sequence [byte]."""
-        return stored_bytes(self.model.cache_elements(context), self.widths.cache)
+        return self.model.cache_bytes(context, self.widths.cache)
 
     def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
         """Weights + batch x cache per sequence [byte]."""

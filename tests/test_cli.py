@@ -285,3 +285,24 @@ def test_a_closed_pipe_is_no_error() -> None:
     )
     assert ran.stdout.count("\n") == 1
     assert ran.stderr == ""
+
+
+def test_an_unknown_family_can_be_assumed_with_a_warning(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    llama = preset_config("llama-3-8b") | {"model_type": "novel", "architectures": ["NovelForCausalLM"]}
+    path.write_text(json.dumps(llama))
+    assert "unsupported model_type 'novel'" in command("inspect", str(path), code=2)
+    assert command.json("inspect", str(path), "--assume-family", "llama")["params"] == 8030261248
+    assert "note: model_type 'novel' is read as llama, as asked" in command(
+        "inspect", str(path), "--assume-family", "llama"
+    )
+    assert "cannot assume family 'zzz'" in command("inspect", str(path), "--assume-family", "zzz", code=2)
+    path.write_text(json.dumps(llama | {"architectures": ["LlamaForCausalLM"]}))
+    assert "model_type 'novel' is not known: taken as llama" in command("inspect", str(path))
+
+
+def test_inspect_tells_towers_experts_and_quantization_apart(command: Command) -> None:
+    gemma, qwen = command.json("inspect", "gemma-3-27b-it"), command.json("inspect", "qwen3-30b-a3b")
+    assert gemma["params"] - gemma["text_params"] == 423_060_336
+    assert qwen["active_params"] == 3_353_032_704 < qwen["params"] == 30_532_122_624
+    assert command.json("inspect", "gpt-oss-20b")["weight_bytes"] == 13_761_264_768

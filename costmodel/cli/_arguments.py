@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
+from costmodel.model import Model
 
 
 def count(text: str) -> int:
@@ -43,6 +44,11 @@ def storage(text: str) -> str:
 def format_name(weights: object) -> str:
     """A format in words: its name, or the average of a file that mixes several."""
     return weights if isinstance(weights, str) else f"mixed formats, {8 * float(weights):.3g} bits on average"
+
+
+def notes_on(model: Model) -> list[str]:
+    """What had to be assumed of a model; why its weight format is unknown is no news once one is given."""
+    return list(model.notes[1:] if model.dtype is None else model.notes)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,16 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_assume_family, add_json, add_weights, count, format_name, print_json, storage
+from costmodel.cli._arguments import (
+    add_assume_family,
+    add_json,
+    add_weights,
+    count,
+    format_name,
+    notes_on,
+    print_json,
+    storage,
+)
 from costmodel.model import Model
 from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
@@ -59,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
                   f"{with_prefix(found['cache_bytes'], 'B')} in {options.cache}"],
     ]  # fmt: skip
     print(Table([model.name, ""], rows))
-    for note in model.notes if options.weights is None else ():
+    for note in notes_on(model):
         print(f"note: {note}")
     if options.ledger:
         print(f"\none decode step, batch 1, context {options.context:,}, 16 bit; [ ] stays on chip\n")

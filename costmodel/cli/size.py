@@ -2,7 +2,15 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_assume_family, add_deployment, add_json, format_name, print_json, share
+from costmodel.cli._arguments import (
+    add_assume_family,
+    add_deployment,
+    add_json,
+    format_name,
+    notes_on,
+    print_json,
+    share,
+)
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
@@ -105,7 +113,7 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         f"{rate(found['tokens_per_s'])} tokens/s, {rate(found['tokens_per_s_per_user'])} per user",
         f"bound            {found['bound']}: {found['intensity']:.3g} FLOP/byte, ridge {found['ridge']:.4g}",
     ]
-    notes = list(model.notes) if deployment.weights is None else []
+    notes = notes_on(model)
     if model.positions and max(context, prompt) > model.positions:
         notes.append(f"the model was made for contexts up to {model.positions:,}")
     if computed != deployment.compute:

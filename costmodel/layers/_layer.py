@@ -44,6 +44,11 @@ class Layer:
                     found.append((inner, tensor.elements // inner, 1))
         return found
 
+    @property
+    def state_elements(self) -> Number:
+        """Those of `cache_elements` that do not grow with the context and are no keys or values."""
+        return 0
+
     def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
         """Elements that one sequence of `context` tokens keeps between passes."""
         return 0

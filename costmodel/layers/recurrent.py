@@ -18,14 +18,22 @@ def _stored(name: str, elements: Number) -> Row:
     return Row(name, Op(0, (Tensor(name, elements, "weight"),)))
 
 
+class Recurrent(Layer):
+    """A layer whose memory is a state of fixed size."""
+
+    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+        """The state, at any context."""
+        return self.state_elements
+
+
 def _state(forward: ForwardPass, elements: Number) -> Row:
     """The state of every sequence, read before and written after."""
-    state = Tensor("state", forward.batch * elements, "cache")
+    state = Tensor("state", forward.batch * elements, "state")
     return Row("state", Op(0, (state,), (state,)))
 
 
 @dataclass(frozen=True)
-class Mamba(Layer):
+class Mamba(Recurrent):
     """A selective state-space layer (Gu and Dao, 2312.00752): params as its matrices say; state = I·(n + k).
 
     Attributes
@@ -54,8 +62,9 @@ class Mamba(Layer):
         """The four projections."""
         return 3 * self.width * self.inner + self.inner * (2 * self.rank + 2 * self.state)
 
-    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
-        """I·(n + k), at any context."""
+    @property
+    def state_elements(self) -> Number:
+        """I·(n + k)."""
         return self.inner * (self.state + self.kernel)
 
     def ledger(self, forward: ForwardPass) -> Ledger:
@@ -70,14 +79,14 @@ class Mamba(Layer):
                 Row("selection", contract("B T I, I X -> B T X", sizes=sizes)),
                 Row("step size", contract("B T R, R I -> B T I", sizes=sizes, on_chip=[0])),
                 _stored("convolution and scan", small),
-                _state(forward, self.cache_elements(1)),
+                _state(forward, self.state_elements),
                 Row("out", contract("B T I, I D -> B T D", sizes=sizes)),
             ]
         )
 
 
 @dataclass(frozen=True)
-class GatedDelta(Layer):
+class GatedDelta(Recurrent):
     """A gated delta net (Yang et al., 2412.06464): a matrix of H x U per value head is its memory.
 
     state = n_v·H·U + k·(2·n_k·H + n_v·U).
@@ -109,8 +118,9 @@ class GatedDelta(Layer):
         out = self.value_heads * self.value_width
         return self.width * (self._mixed + 2 * out + 2 * self.value_heads)
 
-    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
-        """n_v·H·U + k·(2·n_k·H + n_v·U), at any context."""
+    @property
+    def state_elements(self) -> Number:
+        """n_v·H·U + k·(2·n_k·H + n_v·U)."""
         return self.value_heads * self.key_width * self.value_width + self.kernel * self._mixed
 
     def ledger(self, forward: ForwardPass) -> Ledger:
@@ -126,14 +136,14 @@ class GatedDelta(Layer):
                 Row("decay and step", contract("B T D, D A -> B T A", sizes=sizes, on_chip=[0])),
                 _stored("convolution, decay, norm", small),
                 Row("memory", visit, 3),  # recall, correct, read
-                _state(forward, self.cache_elements(1)),
+                _state(forward, self.state_elements),
                 Row("out", contract("B T N U, N U D -> B T D", sizes=sizes)),
             ]
         )
 
 
 @dataclass(frozen=True)
-class LinearAttention(Layer):
+class LinearAttention(Recurrent):
     """Linear attention (Katharopoulos et al., 2006.16236): softmax left out, so keys and values fold into one matrix.
 
     params = 4·D·N·H; state = N·H·H, at any context.
@@ -149,7 +159,8 @@ class LinearAttention(Layer):
     heads: Number = N
     head_width: Number = H
 
-    def cache_elements(self, context: Number) -> Number:  # noqa: ARG002
+    @property
+    def state_elements(self) -> Number:
         """N·H·H."""
         return self.heads * self.head_width**2
 
@@ -162,7 +173,7 @@ class LinearAttention(Layer):
             [
                 *(Row(n, contract("B T D, D N H -> B T N H", sizes=sizes, on_chip=kept)) for n, kept in shared),
                 Row("memory", visit, 2),  # add, read
-                _state(forward, self.cache_elements(1)),
+                _state(forward, self.state_elements),
                 Row("output", contract("B T N H, N H D -> B T D", sizes=sizes)),
             ]
         )
