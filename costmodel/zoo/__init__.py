@@ -13,7 +13,7 @@ __all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 
 
 def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
-    """A Model by preset name, or from the path of a config.json or of a Llama-shaped GGUF file.
+    """A Model by preset name, or from the path of a config.json, a GGUF or a safetensors file (or its index).
 
     Raises
     ------
@@ -30,7 +30,7 @@ def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
     path = Path(name)
     if (
         isinstance(name, os.PathLike)
-        or name.endswith((".json", ".gguf"))
+        or name.endswith((".json", ".gguf", ".safetensors"))
         or os.sep in name
         or (name not in presets() and path.exists())
     ):
@@ -38,6 +38,10 @@ def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
             from costmodel.zoo.gguf import model_from_gguf  # rarely asked for, and the slowest part to import
 
             return model_from_gguf(path)
+        if path.name.endswith((".safetensors", ".safetensors.index.json")):
+            from costmodel.zoo.safetensors import model_from_safetensors  # likewise
+
+            return model_from_safetensors(path)
         return model_from_config(read_object(path), str(path), assume_family=assume_family)
     try:
         return preset(name)
