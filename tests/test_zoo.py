@@ -354,3 +354,17 @@ def test_any_text_is_an_object_or_refused(text: str) -> None:
         assert isinstance(parse_object(text, "text"), dict)
     except ConfigError as refusal:
         assert str(refusal).startswith("text: ")
+
+
+@pytest.mark.parametrize("field", ["first_k_dense_replace", "n_shared_experts", "q_lora_rank"])
+def test_fields_without_a_safe_default_are_required(field: str) -> None:
+    """Class defaults differ from what these models are: an absent field would be counted wrongly."""
+    config = preset_config("deepseek-v3")
+    del config[field]
+    with pytest.raises(ConfigError, match=f"missing required field {field}"):
+        model_from_config(config, "x")
+
+
+def test_a_null_query_latent_means_none() -> None:
+    assert preset_config("deepseek-v2-lite")["q_lora_rank"] is None
+    assert load("deepseek-v2-lite").blocks[0][0].layers[1].query_latent is None

@@ -97,7 +97,7 @@ _QWEN_EXPERTS = {"count": "num_experts", "every": "decoder_sparse_step", "only_d
 _DEEPSEEK = {
     "mixer": "latent",
     "experts": Experts("n_routed_experts", shared_count="n_shared_experts", first_dense="first_k_dense_replace"),
-    "expects": {"attention_bias": (False, None), "moe_layer_freq": (1, None)},
+    "expects": {"attention_bias": (False, None), "mlp_bias": (False, None), "moe_layer_freq": (1, None)},
 }
 _QWEN3_5 = {
     "mixer": "delta hybrid", "qk_norm": True, "output_gate": True, "qkv_bias": "attention_bias",

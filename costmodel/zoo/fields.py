@@ -77,10 +77,12 @@ class Fields:
             )
         return value
 
-    def whole(self, name: str, default: int) -> int:
-        """A whole number, 0 included; an absent or null field takes the default."""
+    def whole(self, name: str, default: int | None = None) -> int:
+        """A whole number, 0 included; an absent or null field takes the default, and is refused without one."""
         value = self.get(name)
         if value is MISSING or value is None:
+            if default is None:
+                raise self.refuse(f"{name} is null; required" if value is None else f"missing required field {name}")
             return default
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
             raise self.refuse(f"{name} must be a whole number, at least 0, got {describe(value)}")

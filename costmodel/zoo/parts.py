@@ -78,7 +78,7 @@ def moe(fields: Fields, family: Family, experts: Experts, D: int) -> Moe:
     shared = None
     if experts.shared and fields.get(experts.shared, 0) not in (0, None):
         shared = Mlp(D, fields.count(experts.shared))
-    if experts.shared_count and (times := fields.whole(experts.shared_count, 0)):
+    if experts.shared_count and (times := fields.whole(experts.shared_count)):
         shared = Mlp(D, times * width)
     return Moe(
         Mlp(D, width, gated=family.gated, bias=experts.bias), count, active, shared,

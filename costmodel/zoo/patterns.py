@@ -106,7 +106,7 @@ def has_experts(fields: Fields, experts: Experts | None, L: int) -> Sequence[boo
     """Which layers have experts."""
     if experts is None:
         return [False] * L
-    first = fields.whole(experts.first_dense, 0) if experts.first_dense else 0
+    first = fields.whole(experts.first_dense) if experts.first_dense else 0
     dense = fields.numbers(experts.only_dense) if experts.only_dense else []
     every, offset = 1, 0
     if experts.offset:  # layers offset, offset + every, …
