@@ -8,7 +8,17 @@ from sympy import simplify
 
 from costmodel import Deployment, accelerator, load, transformer
 from costmodel.common.errors import CostModelError
-from costmodel.layers import Attention, GatedDelta, LatentAttention, LinearAttention, Mamba, Mlp, Moe, distinct_experts
+from costmodel.layers import (
+    Attention,
+    GatedDelta,
+    LatentAttention,
+    LinearAttention,
+    Mamba,
+    Mamba2,
+    Mlp,
+    Moe,
+    distinct_experts,
+)
 from costmodel.model import Block, Model
 from costmodel.operation import SYMBOLIC
 from costmodel.passes import ForwardPass
@@ -127,7 +137,7 @@ def test_experts_in_traffic_of_a_real_model() -> None:
 
 @pytest.mark.parametrize(
     "layer",
-    [Mamba(64, 128, 16, 4, 4), GatedDelta(64, 2, 4, 8, 8, 4), LinearAttention(64, 4, 16)],
+    [Mamba(64, 128, 16, 4, 4), Mamba2(64, 8, 16, 16, 2, 4), GatedDelta(64, 2, 4, 8, 8, 4), LinearAttention(64, 4, 16)],
     ids=lambda x: type(x).__name__,
 )
 def test_constant_state_does_not_grow_and_is_read_and_written(layer: object) -> None:

@@ -368,3 +368,11 @@ def test_fields_without_a_safe_default_are_required(field: str) -> None:
 def test_a_null_query_latent_means_none() -> None:
     assert preset_config("deepseek-v2-lite")["q_lora_rank"] is None
     assert load("deepseek-v2-lite").blocks[0][0].layers[1].query_latent is None
+
+
+def test_mamba_2_as_transformers_instantiates_it() -> None:
+    sizes = {"hidden_size": 64, "num_heads": 8, "head_dim": 16, "state_size": 16, "n_groups": 2, "conv_kernel": 4}
+    config = {"model_type": "mamba2", "num_hidden_layers": 1, "vocab_size": 100, "expand": 2} | sizes
+    assert model_from_config(config, "x").params == 43_224
+    with pytest.raises(ConfigError, match=r"num_heads \(9\) x head_dim \(16\) is not expand x hidden_size \(64\)"):
+        model_from_config(config | {"num_heads": 9}, "x")

@@ -6,10 +6,10 @@ from costmodel.layers.latent import LatentAttention
 from costmodel.layers.mlp import Mlp, mlp
 from costmodel.layers.moe import Moe, distinct_experts
 from costmodel.layers.norm import Norm
-from costmodel.layers.recurrent import GatedDelta, LinearAttention, Mamba
+from costmodel.layers.recurrent import GatedDelta, LinearAttention, Mamba, Mamba2
 from costmodel.layers.stated import StatedWeights
 
 __all__ = [
-    "Attention", "Embedding", "GatedDelta", "LatentAttention", "LinearAttention", "Mamba", "Mlp", "Moe",
+    "Attention", "Embedding", "GatedDelta", "LatentAttention", "LinearAttention", "Mamba", "Mamba2", "Mlp", "Moe",
     "Norm", "StatedWeights", "Unembedding", "attention", "distinct_experts", "mlp",
 ]  # fmt: skip

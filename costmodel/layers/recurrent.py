@@ -86,6 +86,59 @@ class Mamba(Recurrent):
 
 
 @dataclass(frozen=True)
+class Mamba2(Recurrent):
+    """A state-space layer with scalar decay per head (Dao and Gu, 2405.21060); state = N·H·n + k·(N·H + 2·G·n).
+
+    Attributes
+    ----------
+    width, heads, head_width : D, N, H; the inner width is N·H
+    state, groups, kernel : n, groups that share B and C, taps of the short convolution k
+    conv_bias, bias : biases of the convolution, and of the projections in and out
+    """
+
+    residual = "mamba residual"
+
+    width: Number
+    heads: Number
+    head_width: Number
+    state: Number
+    groups: Number
+    kernel: Number
+    conv_bias: bool = True
+    bias: bool = False
+
+    @property
+    def _mixed(self) -> Number:
+        return self.heads * self.head_width + 2 * self.groups * self.state
+
+    @property
+    def matrix_params(self) -> Number:
+        """The projections in and out."""
+        inner = self.heads * self.head_width
+        return self.width * (self._mixed + inner + self.heads) + inner * self.width
+
+    @property
+    def state_elements(self) -> Number:
+        """N·H·n + k·(N·H + 2·G·n)."""
+        return self.heads * self.head_width * self.state + self.kernel * self._mixed
+
+    def ledger(self, forward: ForwardPass) -> Ledger:
+        """One projection in makes gate, B, C, steps and values; the scan itself is elementwise."""
+        inner = self.heads * self.head_width
+        sizes = forward.sizes | {"D": self.width, "I": inner, "J": self._mixed + inner + self.heads}
+        small = self._mixed * (self.kernel + int(self.conv_bias)) + 3 * self.heads + inner
+        small += int(self.bias) * (sizes["J"] + self.width)
+        return Ledger(
+            [
+                Row("in", contract("B T D, D J -> B T J", sizes=sizes)),
+                _stored("convolution, scan, norm", small),
+                _state(forward, self.state_elements),
+                Row("out", contract("B T I, I D -> B T D", sizes=sizes)),
+            ]
+        )
+
+
+@dataclass(frozen=True)
 class GatedDelta(Recurrent):
     """A gated delta net (Yang et al., 2412.06464): a matrix of H x U per value head is its memory.
 

@@ -139,6 +139,7 @@ def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tu
         "attention": lambda window: parts.attention(text, family, kind, D, window),
         "latent": lambda _: parts.latent(text, D),
         "mamba": lambda _: parts.mamba(text, D),
+        "mamba2": lambda _: parts.mamba2(text, D),
         "delta": lambda _: parts.delta(text, D),
     }
     norms = norms_per_layer(text, family, kind)
@@ -147,7 +148,7 @@ def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tu
     blocks = []
     for (mixer, window, routed), count in counts.items():
         layers: tuple[Layer, ...] = (makers[mixer](window),)
-        if family.mixer != "mamba":
+        if family.mixer not in ("mamba", "mamba2"):
             layers += (parts.moe(text, family, family.experts, D) if routed else parts.mlp(text, family, D),)
         label = ("local" if window else "global" if mixer == "attention" else mixer) + (
             " with experts" if routed else ""

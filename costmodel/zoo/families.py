@@ -40,7 +40,7 @@ class Family:
     Attributes
     ----------
     architectures : classes whose files these are
-    mixer : "attention", "latent", "mamba", "delta hybrid" or "mamba hybrid"
+    mixer : "attention", "latent", "mamba", "mamba2", "delta hybrid" or "mamba hybrid"
     gated, qkv_bias, out_bias, mlp_bias, qk_norm, sinks, output_gate : parts of a layer
     norms, norm_bias, final_norm, embed_norm : norms per layer, whether they are layer norms with biases, and the rest
     kv_heads, head_width : K and H when absent (None: N, and D/N); kv_rule names a rule of `patterns` for K instead
@@ -176,6 +176,7 @@ FAMILIES: dict[str, Family] = {
         ),
     ),
     "mamba": _causal("Mamba", mixer="mamba", norms=1, tied_head=True),
+    "mamba2": _causal("Mamba2", mixer="mamba2", norms=1),
     "gemma3": Family(("Gemma3ForConditionalGeneration",), text="gemma3_text", tower="siglip"),
     "qwen2_vl": Family(("Qwen2VLForConditionalGeneration",), text="qwen2", tower="qwen2_vl"),
     "qwen2_5_vl": Family(("Qwen2_5_VLForConditionalGeneration",), text="qwen2", tower="qwen2_5_vl"),

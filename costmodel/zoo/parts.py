@@ -1,6 +1,6 @@
 """The layers of a configuration: what mixes tokens, and what works on each token alone."""
 
-from costmodel.layers import Attention, GatedDelta, LatentAttention, Mamba, Mlp, Moe
+from costmodel.layers import Attention, GatedDelta, LatentAttention, Mamba, Mamba2, Mlp, Moe
 from costmodel.layers._layer import Layer
 from costmodel.zoo.families import Experts, Family
 from costmodel.zoo.fields import Fields
@@ -54,6 +54,17 @@ def mamba(fields: Fields, D: int) -> Layer:
     return Mamba(
         D, inner, fields.count(state, default=16), fields.count(kernel, default=4), steps,
         conv_bias=fields.flag(conv_bias, True), bias=fields.flag(bias, False), inner_norms=state == "mamba_d_state",
+    )  # fmt: skip
+
+
+def mamba2(fields: Fields, D: int) -> Layer:
+    """A Mamba-2 layer."""
+    heads, width = fields.count("num_heads", default=128), fields.count("head_dim", default=64)
+    if heads * width != D * fields.count("expand", default=2):
+        raise fields.refuse(f"num_heads ({heads}) x head_dim ({width}) is not expand x hidden_size ({D})")
+    return Mamba2(
+        D, heads, width, fields.count("state_size", default=128), fields.count("n_groups", default=8),
+        fields.count("conv_kernel", default=4), fields.flag("use_conv_bias", True), fields.flag("use_bias", False),
     )  # fmt: skip
 
 
