@@ -68,9 +68,9 @@ class Mamba(Recurrent):
         return self.inner * (self.state + self.kernel)
 
     def ledger(self, forward: ForwardPass) -> Ledger:
-        """Projections are contractions; the scan itself is elementwise."""
+        """Projections and the read-out of the state are contractions; its update is elementwise."""
         sizes = forward.sizes | {"D": self.width, "I": self.inner, "J": 2 * self.inner, "R": self.rank}
-        sizes["X"] = self.rank + 2 * self.state
+        sizes |= {"X": self.rank + 2 * self.state, "Z": self.state}
         small = self.inner * (self.kernel + int(self.conv_bias) + self.state + 2)  # convolution, A, D, step bias
         small += int(self.bias) * (2 * self.inner + self.width) + int(self.inner_norms) * sizes["X"]
         return Ledger(
@@ -79,6 +79,7 @@ class Mamba(Recurrent):
                 Row("selection", contract("B T I, I X -> B T X", sizes=sizes)),
                 Row("step size", contract("B T R, R I -> B T I", sizes=sizes, on_chip=[0])),
                 _stored("convolution and scan", small),
+                Row("read-out", contract("B T I Z, B T Z -> B T I", sizes=sizes, on_chip=[0, 1, -1])),
                 _state(forward, self.state_elements),
                 Row("out", contract("B T I, I D -> B T D", sizes=sizes)),
             ]

@@ -7,7 +7,7 @@ from costmodel.layers._layer import Layer
 from costmodel.model import Block, Model
 from costmodel.zoo import parts
 from costmodel.zoo.families import FAMILIES, FOREIGN, Family
-from costmodel.zoo.fields import Fields
+from costmodel.zoo.fields import ALIASES, Fields
 from costmodel.zoo.patterns import has_experts, mixers, norms_per_layer, windows
 from costmodel.zoo.stored import quantized_bytes, stated_dtype
 from costmodel.zoo.towers import tower
@@ -46,7 +46,12 @@ def model_from_config(
     _check_understood(text, kind, body, () if nested is not None or family.text is None else ("vision_config",))
     model = _text_model(fields, text, kind, body)
     if family.tower:
-        model = replace(model, towers=(tower(fields, family.tower, text.count("hidden_size")),))
+        model = replace(
+            model,
+            towers=(
+                tower(fields, family.tower, text.count("hidden_size", **parts.family_default(body, "hidden_size"))),
+            ),
+        )
     dtype = stated_dtype(fields, text, notes)
     quantization = text.section("quantization_config") or fields.section("quantization_config")
     if quantization is not None:
@@ -90,7 +95,10 @@ def _family(fields: Fields, notes: list[str], assumed: str | None) -> tuple[str,
 def _check_understood(text: Fields, kind: str, family: Family, known: tuple[str, ...]) -> None:
     """Refuse fields that change the count: those of other families, and values that this one does not explain."""
     e = family.experts
-    read = {*known, *(() if e is None else (e.count, e.active, e.width, e.shared, e.shared_count))}
+    read = {
+        *known,
+        *(() if e is None else (e.count, *ALIASES.get(e.count, ()), e.active, e.width, e.shared, e.shared_count)),
+    }
     if family.mixer == "latent":
         read |= {"kv_lora_rank", "q_lora_rank"}
     if "mamba" in family.mixer:
@@ -109,11 +117,11 @@ def _check_understood(text: Fields, kind: str, family: Family, known: tuple[str,
 
 
 def _text_model(fields: Fields, text: Fields, kind: str, family: Family) -> Model:
-    D, L = (text.count(n) for n in ("hidden_size", "num_hidden_layers"))
+    D, L = (text.count(n, **parts.family_default(family, n)) for n in ("hidden_size", "num_hidden_layers"))
     V = text.count("vocab_size", **({} if family.vocab is None else {"default": family.vocab}))
     tied = text.flag("tie_word_embeddings", family.tied_head)
-    if text is not fields and "tie_word_embeddings" in fields.values:
-        tied = fields.flag("tie_word_embeddings", tied)
+    if text is not fields:
+        tied = _tied_outside(fields, kind, family, tied)
     norm = lambda name: Norm(D, name, bias=family.norm_bias)  # noqa: E731
     before: list[Layer] = [Embedding(V, D)]
     if family.learned_positions:
@@ -130,6 +138,14 @@ def _text_model(fields: Fields, text: Fields, kind: str, family: Family) -> Mode
     )  # fmt: skip
 
 
+def _tied_outside(fields: Fields, kind: str, family: Family, inside: bool) -> bool:
+    """Whether a nested model's head is tied: Gemma 3 asks outside alone, Qwen2-VL either, others outside first."""
+    if kind == "gemma3":
+        return fields.flag("tie_word_embeddings", family.tied_head)
+    outside = fields.flag("tie_word_embeddings", inside)
+    return outside or inside if kind in ("qwen2_vl", "qwen2_5_vl") else outside
+
+
 def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tuple[Block, int], ...]:
     """[(block, how often), …]: layers that are alike are counted once."""
     slides = windows(text, family, L) if family.mixer in ("attention", "mamba hybrid") else [None] * L
@@ -138,7 +154,7 @@ def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tu
     makers = {
         "attention": lambda window: parts.attention(text, family, kind, D, window),
         "latent": lambda _: parts.latent(text, D),
-        "mamba": lambda _: parts.mamba(text, D),
+        "mamba": lambda _: parts.mamba(text, family, D),
         "mamba2": lambda _: parts.mamba2(text, D),
         "delta": lambda _: parts.delta(text, D),
     }

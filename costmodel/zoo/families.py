@@ -45,12 +45,15 @@ class Family:
     norms, norm_bias, final_norm, embed_norm : norms per layer, whether they are layer norms with biases, and the rest
     kv_heads, head_width : K and H when absent (None: N, and D/N); kv_rule names a rule of `patterns` for K instead
     window, window_switch, pattern : W when absent, the field that must be true, and which layers have it: "all",
-        "even", or the field (with its default) that says every how many layers one is global
+        "even", "from" (the layer of max_window_layers, or `window_from`), or the field (with its default) that says
+        every how many layers one is global
     ffn_factor : F/D when the field is absent or null
     vocab : V when absent; None: required
     learned_positions, extra_positions : field of a learned table's length, and rows it has beyond
     tied_head, head_bias : what an absent tie_word_embeddings means; whether the head has biases
     experts : mixture of experts, where there is one
+    defaults : sizes that may be absent, for the few classes whose published files leave them out
+    fixed : sizes that the class does not read: if stated, they must be what it uses (D/N, N, F of `ffn_factor`)
     text : family of the nested text_config; tower names the formula of its vision encoder
     expects : fields with the only values that are understood, absent or present
     """
@@ -74,6 +77,7 @@ class Family:
     window: int | None = None
     window_switch: str | None = None
     pattern: str | tuple[str, int] = "all"
+    window_from: int = 28
     ffn_factor: int | None = None
     vocab: int | None = None
     learned_positions: str | None = None
@@ -81,6 +85,8 @@ class Family:
     tied_head: bool = False
     head_bias: bool = False
     experts: Experts | None = None
+    defaults: dict[str, int] = field(default_factory=dict)
+    fixed: tuple[str, ...] = ()
     text: str | None = None
     tower: str | None = None
     expects: dict[str, tuple] = field(default_factory=dict)
@@ -93,30 +99,41 @@ def _causal(name: str, **parts: object) -> Family:
 _ATTENTION_BIAS = {"qkv_bias": "attention_bias", "out_bias": "attention_bias"}
 _ALL_BIASES = {"qkv_bias": True, "out_bias": True, "mlp_bias": True, "norm_bias": True}
 _QWEN_WINDOW = {"window": 4096, "window_switch": "use_sliding_window"}
+_OWN_HEADS = ("head_dim", "num_key_value_heads")
 _QWEN_EXPERTS = {"count": "num_experts", "every": "decoder_sparse_step", "only_dense": "mlp_only_layers"}
 _DEEPSEEK = {
     "mixer": "latent",
     "experts": Experts("n_routed_experts", shared_count="n_shared_experts", first_dense="first_k_dense_replace"),
-    "expects": {"attention_bias": (False, None), "mlp_bias": (False, None), "moe_layer_freq": (1, None)},
+    "expects": {
+        "attention_bias": (False, None),
+        "mlp_bias": (False, None),
+        "moe_layer_freq": (1, None),
+        "sliding_window": (None,),
+    },
 }
 _QWEN3_5 = {
     "mixer": "delta hybrid", "qk_norm": True, "output_gate": True, "qkv_bias": "attention_bias",
     "out_bias": "attention_bias", "kv_heads": 2, "head_width": 256,
     "experts": Experts("num_experts", shared="shared_expert_intermediate_size", shared_gate=True),
-    "expects": {"attn_output_gate": (True, None), "mlp_only_layers": ([], None)},
+    "expects": {"attn_output_gate": (True, None), "mlp_only_layers": ([], None), "attention_bias": (False, None)},
 }  # fmt: skip
 
 FAMILIES: dict[str, Family] = {
     "llama": _causal("Llama", mlp_bias="mlp_bias", **_ATTENTION_BIAS),
     "mistral": _causal("Mistral", kv_heads=8, window=4096),
     "mixtral": _causal("Mixtral", kv_heads=8, experts=Experts("num_local_experts", width="intermediate_size")),
-    "qwen2": _causal("Qwen2", qkv_bias=True, kv_heads=32, **_QWEN_WINDOW),
+    "qwen2": _causal("Qwen2", qkv_bias=True, kv_heads=32, pattern="from", **_QWEN_WINDOW),
+    "qwen2_vl_text": _causal(
+        "Qwen2VLText", qkv_bias=True, kv_heads=8, pattern="from", window_from=80, fixed=("head_dim",), **_QWEN_WINDOW
+    ),
     "qwen2_moe": _causal(
         "Qwen2Moe", qkv_bias=True, kv_heads=16, **_QWEN_WINDOW,
         experts=Experts(shared="shared_expert_intermediate_size", shared_gate=True, **_QWEN_EXPERTS),
-        expects={"qkv_bias": (True, None)},
+        expects={"qkv_bias": (True, None), "use_sliding_window": (False, None)},
     ),
-    "qwen3": _causal("Qwen3", qk_norm=True, kv_heads=32, head_width=128, **_ATTENTION_BIAS, **_QWEN_WINDOW),
+    "qwen3": _causal(
+        "Qwen3", pattern="from", qk_norm=True, kv_heads=32, head_width=128, **_ATTENTION_BIAS, **_QWEN_WINDOW
+    ),
     "qwen3_moe": _causal(
         "Qwen3Moe", qk_norm=True, kv_heads=4, **_ATTENTION_BIAS, **_QWEN_WINDOW, experts=Experts(**_QWEN_EXPERTS)
     ),
@@ -128,49 +145,57 @@ FAMILIES: dict[str, Family] = {
     "gemma3_text": _causal(
         "Gemma3", norms=4, qk_norm=True, kv_heads=4, head_width=256, window=4096, tied_head=True, vocab=262_208,
         pattern=("sliding_window_pattern", 6), **_ATTENTION_BIAS,
+        defaults={"hidden_size": 2304, "num_attention_heads": 8, "num_hidden_layers": 26, "intermediate_size": 9216},
     ),
     "cohere": _causal(
         "Cohere", norms=1, tied_head=True, **_ATTENTION_BIAS, expects={"use_qk_norm": (False, None)}
     ),
     "gpt2": Family(
         ("GPT2LMHeadModel",), gated=False, ffn_factor=4, learned_positions="n_positions", tied_head=True,
-        **_ALL_BIASES, expects={"add_cross_attention": (False, None)},
+        **_ALL_BIASES, expects={"add_cross_attention": (False, None)}, fixed=_OWN_HEADS,
     ),
     "gptj": _causal(
         "GPTJ", gated=False, norms=1, norm_bias=True, mlp_bias=True, ffn_factor=4, head_bias=True,
+        fixed=_OWN_HEADS,
     ),
-    "gpt_neox": _causal("GPTNeoX", gated=False, **_ALL_BIASES, expects={"attention_bias": (True, None)}),
+    "gpt_neox": _causal(
+        "GPTNeoX", gated=False, **_ALL_BIASES, expects={"attention_bias": (True, None)}, fixed=_OWN_HEADS
+    ),
     "gpt_bigcode": _causal(
         "GPTBigCode", gated=False, ffn_factor=4, learned_positions="n_positions", tied_head=True,
-        kv_rule="bigcode", **_ALL_BIASES,
+        kv_rule="bigcode", fixed=("head_dim",), **_ALL_BIASES,
     ),
     "opt": _causal(
         "OPT", gated=False, learned_positions="max_position_embeddings", extra_positions=2, tied_head=True,
         **_ALL_BIASES,
+        fixed=_OWN_HEADS,
         expects={
             "do_layer_norm_before": (True, None), "_remove_final_layer_norm": (False, None),
             "enable_bias": (True, None), "layer_norm_elementwise_affine": (True, None),
         },
     ),
-    "bloom": _causal("Bloom", gated=False, ffn_factor=4, embed_norm=True, tied_head=True, **_ALL_BIASES),
+    "bloom": _causal(
+        "Bloom", gated=False, ffn_factor=4, embed_norm=True, tied_head=True, **_ALL_BIASES,
+        fixed=(*_OWN_HEADS, "intermediate_size"),
+    ),
     "falcon": _causal(
         "Falcon", gated=False, qkv_bias="bias", out_bias="bias", mlp_bias="bias", norm_bias=True, ffn_factor=4,
-        kv_rule="falcon", tied_head=True, expects={"num_ln_in_parallel_attn": (None,)},
+        kv_rule="falcon", tied_head=True, fixed=("head_dim",),
     ),
     "mpt": _causal(
-        "Mpt", gated=False, ffn_factor=4, tied_head=True,
+        "Mpt", gated=False, ffn_factor=4, tied_head=True, fixed=(*_OWN_HEADS, "intermediate_size"),
         expects={"no_bias": (True, None), "expansion_ratio": (4, None), "attn_config.qk_ln": (False, None),
                  "attn_config.alibi": (True, None), "attn_config.attn_type": ("multihead_attention", None)},
     ),
     "gpt_oss": _causal(
-        "GptOss", qkv_bias=True, out_bias=True, sinks=True, kv_heads=8, head_width=64, window=128,
+        "GptOss", qkv_bias=True, out_bias=True, sinks=True, kv_heads=8, head_width=64, window=128, pattern="even",
         experts=Experts("num_local_experts", width="intermediate_size", bias=True, router_bias=True),
         expects={"attention_bias": (True, None)},
     ),
     "deepseek_v2": _causal("DeepseekV2", **_DEEPSEEK),
     "deepseek_v3": _causal("DeepseekV3", **_DEEPSEEK),
     "jamba": _causal(
-        "Jamba", mixer="mamba hybrid", kv_heads=8,
+        "Jamba", mixer="mamba hybrid", kv_heads=8, expects={"sliding_window": (None,)},
         experts=Experts(
             "num_experts", width="intermediate_size", every="expert_layer_period", offset="expert_layer_offset"
         ),
@@ -178,8 +203,8 @@ FAMILIES: dict[str, Family] = {
     "mamba": _causal("Mamba", mixer="mamba", norms=1, tied_head=True),
     "mamba2": _causal("Mamba2", mixer="mamba2", norms=1),
     "gemma3": Family(("Gemma3ForConditionalGeneration",), text="gemma3_text", tower="siglip"),
-    "qwen2_vl": Family(("Qwen2VLForConditionalGeneration",), text="qwen2", tower="qwen2_vl"),
-    "qwen2_5_vl": Family(("Qwen2_5_VLForConditionalGeneration",), text="qwen2", tower="qwen2_5_vl"),
+    "qwen2_vl": Family(("Qwen2VLForConditionalGeneration",), text="qwen2_vl_text", tower="qwen2_vl"),
+    "qwen2_5_vl": Family(("Qwen2_5_VLForConditionalGeneration",), text="qwen2_vl_text", tower="qwen2_5_vl"),
     "qwen3_5_moe": Family(("Qwen3_5MoeForConditionalGeneration",), text="qwen3_5_moe_text", tower="qwen3_vl"),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ ALIASES = {
     "hidden_size": ("n_embd", "n_embed", "d_model"),
     "num_attention_heads": ("n_head", "n_heads"),
     "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
+    "num_experts": ("num_local_experts",),
     "max_position_embeddings": ("n_positions", "max_seq_len", "seq_length"),
 }
 

@@ -12,9 +12,24 @@ def switched(fields: Fields, which: bool | str) -> bool:
     return fields.flag(which, False) if isinstance(which, str) else which
 
 
+def family_default(family: Family, name: str) -> dict[str, int]:
+    """The default of a size, where the family has one."""
+    return {"default": family.defaults[name]} if name in family.defaults else {}
+
+
+def _check_fixed(fields: Fields, family: Family, D: int, N: int) -> None:
+    """Refuse a stated size that the family's own code would not use."""
+    implied = {"head_dim": D // N, "num_key_value_heads": N, "intermediate_size": D * (family.ffn_factor or 0)}
+    for name in family.fixed:
+        stated = fields.count(name, default=None, null=None)
+        if stated not in (None, implied[name]):
+            raise fields.refuse(f"{name} ({stated}) is not read by models of this family, which use {implied[name]}")
+
+
 def attention(fields: Fields, family: Family, kind: str, D: int, window: int | None) -> Layer:
     """Grouped-query attention of one layer."""
-    N = fields.count("num_attention_heads")
+    N = fields.count("num_attention_heads", **family_default(family, "num_attention_heads"))
+    _check_fixed(fields, family, D, N)
     K = kv_heads(fields, family, N)
     if N % K:
         assumed = "" if "num_key_value_heads" in fields.values else f" (assumed for {kind}: the field is absent)"
@@ -37,9 +52,9 @@ def latent(fields: Fields, D: int) -> Layer:
     )  # fmt: skip
 
 
-def mamba(fields: Fields, D: int) -> Layer:
+def mamba(fields: Fields, family: Family, D: int) -> Layer:
     """A Mamba layer, in the names of the pure models or of Jamba."""
-    if "mamba_d_state" in fields.values:  # Jamba
+    if family.mixer == "mamba hybrid":
         names = ("mamba_d_state", "mamba_d_conv", "mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias")
         inner = D * fields.count("mamba_expand", default=2)
     else:
@@ -49,11 +64,12 @@ def mamba(fields: Fields, D: int) -> Layer:
         if inner != expanded:
             raise fields.refuse(f"intermediate_size ({inner}) is not expand x hidden_size ({expanded})")
     state, kernel, rank, conv_bias, bias = names
+    normed = family.mixer == "mamba hybrid"
     automatic = -(-D // 16)
     steps = automatic if fields.get(rank, "auto") == "auto" else fields.count(rank)
     return Mamba(
         D, inner, fields.count(state, default=16), fields.count(kernel, default=4), steps,
-        conv_bias=fields.flag(conv_bias, True), bias=fields.flag(bias, False), inner_norms=state == "mamba_d_state",
+        conv_bias=fields.flag(conv_bias, True), bias=fields.flag(bias, False), inner_norms=normed,
     )  # fmt: skip
 
 
@@ -77,18 +93,21 @@ def delta(fields: Fields, D: int) -> Layer:
 def mlp(fields: Fields, family: Family, D: int) -> Mlp:
     """The feed-forward layer."""
     factor = D * family.ffn_factor if family.ffn_factor else None
-    F = fields.count("intermediate_size", **({} if factor is None else {"default": factor, "null": factor}))
+    usual = family_default(family, "intermediate_size") if factor is None else {"default": factor, "null": factor}
+    F = fields.count("intermediate_size", **usual)
     return Mlp(D, F, gated=family.gated, bias=switched(fields, family.mlp_bias))
 
 
-def moe(fields: Fields, family: Family, experts: Experts, D: int) -> Moe:
-    """The mixture of experts."""
+def moe(fields: Fields, family: Family, experts: Experts, D: int) -> Layer:
+    """The mixture of experts; Jamba's with a single expert is a plain MLP."""
     width, count, active = (fields.count(name) for name in (experts.width, experts.count, experts.active))
     if active > count:
         raise fields.refuse(f"{experts.active} ({active}) exceeds {experts.count} ({count})")
+    if experts.offset and count == 1:
+        return mlp(fields, family, D)
     shared = None
-    if experts.shared and fields.get(experts.shared, 0) not in (0, None):
-        shared = Mlp(D, fields.count(experts.shared))
+    if experts.shared and (width_shared := fields.whole(experts.shared)):
+        shared = Mlp(D, width_shared)
     if experts.shared_count and (times := fields.whole(experts.shared_count)):
         shared = Mlp(D, times * width)
     return Moe(

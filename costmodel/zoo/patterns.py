@@ -12,9 +12,9 @@ MIXERS = {"full_attention": "attention", "linear_attention": "delta"}
 def kv_heads(fields: Fields, family: Family, N: int) -> int:
     """K: as declared; by Falcon's rule; one for GPT-BigCode's multi-query."""
     if family.kv_rule == "falcon":
-        if fields.flag("new_decoder_architecture", False):
+        if _stated(fields, "new_decoder_architecture", False):
             return fields.count("num_kv_heads", default=N, null=N)
-        return 1 if fields.flag("multi_query", True) else N
+        return 1 if _stated(fields, "multi_query", True) else N
     if family.kv_rule == "bigcode":
         return 1 if fields.flag("multi_query", True) else N
     return fields.count("num_key_value_heads", default=family.kv_heads or N, null=N)
@@ -24,9 +24,17 @@ def norms_per_layer(fields: Fields, family: Family, kind: str) -> int:
     """Norms of one layer; Falcon's depends on how its blocks are wired."""
     if kind != "falcon":
         return family.norms
-    if fields.flag("new_decoder_architecture", False):
+    if not _stated(fields, "parallel_attn", True):
         return 2
-    return 1 if fields.flag("parallel_attn", True) else 2
+    usual = 2 if _stated(fields, "new_decoder_architecture", False) else 1
+    return 2 if fields.count("num_ln_in_parallel_attn", default=usual, null=usual) == 2 else 1
+
+
+def _stated(fields: Fields, name: str, default: bool) -> bool:
+    """A flag whose null is not its default in every reader: it must be stated or left out."""
+    if fields.get(name, default) is None:
+        raise fields.refuse(f"{name} must be true or false, got null")
+    return fields.flag(name, default)
 
 
 def head_width(fields: Fields, family: Family, D: int, N: int) -> int:
@@ -48,11 +56,14 @@ def head_width(fields: Fields, family: Family, D: int, N: int) -> int:
 
 def windows(fields: Fields, family: Family, L: int) -> list[int | None]:
     """W of each layer, None where it attends to everything."""
+    off = family.window_switch is not None and not fields.flag(family.window_switch, False)
     value = fields.get("sliding_window", family.window)
+    if off and type(value) is int and value == 0:  # written so where the switch is off
+        value = None
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value <= 0):
         raise fields.refuse(f"sliding_window must be a positive integer or null, got {value}")
     window = None if value is None else fields.positive("sliding_window", value)
-    if family.window_switch and not fields.flag(family.window_switch, False):
+    if off:
         window = None
     kinds = layer_types(fields, L, WINDOWED)
     if kinds is not None:
@@ -68,8 +79,8 @@ def windows(fields: Fields, family: Family, L: int) -> list[int | None]:
     elif isinstance(family.pattern, tuple):
         every = fields.count(family.pattern[0], default=family.pattern[1], null=family.pattern[1])
         sliding = [(i + 1) % every != 0 for i in range(L)]
-    elif family.window_switch:
-        first = fields.whole("max_window_layers", 28)
+    elif family.pattern == "from":
+        first = fields.whole("max_window_layers", family.window_from)
         sliding = [i >= first for i in range(L)]
     else:
         sliding = [True] * L

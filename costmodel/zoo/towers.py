@@ -38,20 +38,22 @@ def qwen2_5_vl(vision: Fields, D: int) -> int:
     return _patches(vision, E, bias=False) + L * layer + E + _merger(vision, E, out)
 
 
-def qwen3_vl(vision: Fields, D: int) -> int:
+def qwen3_vl(vision: Fields, D: int) -> int:  # noqa: ARG001
     """Qwen3-VL and 3.5: learned positions, layer norms, a plain MLP; the merger again, no deep stacks."""
     E, F, L = (vision.count(n) for n in ("hidden_size", "intermediate_size", "depth"))
     if vision.numbers("deepstack_visual_indexes"):
         raise vision.refuse("deepstack_visual_indexes must be empty: further mergers are not understood")
-    out = vision.count("out_hidden_size", default=D)
+    out = vision.count("out_hidden_size")
     layer = 4 * E + _linear(E, 3 * E) + _linear(E, E) + _linear(E, F) + _linear(F, E)
     positions = vision.count("num_position_embeddings") * E
     return _patches(vision, E, bias=True) + positions + L * layer + 2 * E + _merger(vision, E, out)
 
 
 def _patches(vision: Fields, E: int, *, bias: bool) -> int:
-    channels = vision.count("in_chans", default=vision.count("in_channels", default=3))
-    patch, frames = vision.count("patch_size", default=14), vision.count("temporal_patch_size", default=2)
+    channels = vision.count("in_channels", default=3)
+    if vision.count("in_chans", default=channels) != channels:
+        raise vision.refuse(f"in_chans differs from in_channels ({channels}), which alone is read")
+    patch, frames = vision.count("patch_size"), vision.count("temporal_patch_size", default=2)
     return _linear(channels * frames * patch * patch, E, bias)
 
 
