@@ -47,7 +47,7 @@ class Family:
     window, window_switch, pattern : W when absent, the field that must be true, and which layers have it: "all",
         "even", "from" (the layer of max_window_layers, or `window_from`), or the field (with its default) that says
         every how many layers one is global
-    ffn_factor : F/D when the field is absent or null
+    ffn_field, ffn_factor : the field of F, and F/D when it is absent or null
     vocab : V when absent; None: required
     learned_positions, extra_positions : field of a learned table's length, and rows it has beyond
     tied_head, head_bias : what an absent tie_word_embeddings means; whether the head has biases
@@ -78,6 +78,7 @@ class Family:
     window_switch: str | None = None
     pattern: str | tuple[str, int] = "all"
     window_from: int = 28
+    ffn_field: str = "intermediate_size"
     ffn_factor: int | None = None
     vocab: int | None = None
     learned_positions: str | None = None
@@ -151,22 +152,24 @@ FAMILIES: dict[str, Family] = {
         "Cohere", norms=1, tied_head=True, **_ATTENTION_BIAS, expects={"use_qk_norm": (False, None)}
     ),
     "gpt2": Family(
-        ("GPT2LMHeadModel",), gated=False, ffn_factor=4, learned_positions="n_positions", tied_head=True,
+        ("GPT2LMHeadModel",), gated=False, ffn_field="n_inner", ffn_factor=4,
+        learned_positions="n_positions", tied_head=True,
         **_ALL_BIASES, expects={"add_cross_attention": (False, None)}, fixed=_OWN_HEADS,
     ),
     "gptj": _causal(
-        "GPTJ", gated=False, norms=1, norm_bias=True, mlp_bias=True, ffn_factor=4, head_bias=True,
+        "GPTJ", gated=False, norms=1, norm_bias=True, mlp_bias=True, ffn_field="n_inner", ffn_factor=4, head_bias=True,
         fixed=_OWN_HEADS,
     ),
     "gpt_neox": _causal(
         "GPTNeoX", gated=False, **_ALL_BIASES, expects={"attention_bias": (True, None)}, fixed=_OWN_HEADS
     ),
     "gpt_bigcode": _causal(
-        "GPTBigCode", gated=False, ffn_factor=4, learned_positions="n_positions", tied_head=True,
+        "GPTBigCode", gated=False, ffn_field="n_inner", ffn_factor=4, learned_positions="n_positions", tied_head=True,
         kv_rule="bigcode", fixed=("head_dim",), **_ALL_BIASES,
     ),
     "opt": _causal(
-        "OPT", gated=False, learned_positions="max_position_embeddings", extra_positions=2, tied_head=True,
+        "OPT", gated=False, ffn_field="ffn_dim", learned_positions="max_position_embeddings",
+        extra_positions=2, tied_head=True,
         **_ALL_BIASES,
         fixed=_OWN_HEADS,
         expects={
@@ -180,7 +183,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "falcon": _causal(
         "Falcon", gated=False, qkv_bias="bias", out_bias="bias", mlp_bias="bias", norm_bias=True, ffn_factor=4,
-        kv_rule="falcon", tied_head=True, fixed=("head_dim",),
+        ffn_field="ffn_hidden_size", kv_rule="falcon", tied_head=True, fixed=("head_dim",),
     ),
     "mpt": _causal(
         "Mpt", gated=False, ffn_factor=4, tied_head=True, fixed=(*_OWN_HEADS, "intermediate_size"),

@@ -3,7 +3,7 @@
 from costmodel.layers import Attention, GatedDelta, LatentAttention, Mamba, Mamba2, Mlp, Moe
 from costmodel.layers._layer import Layer
 from costmodel.zoo.families import Experts, Family
-from costmodel.zoo.fields import Fields
+from costmodel.zoo.fields import ALIASES, Fields
 from costmodel.zoo.patterns import head_width, kv_heads
 
 
@@ -93,6 +93,9 @@ def delta(fields: Fields, D: int) -> Layer:
 def mlp(fields: Fields, family: Family, D: int) -> Mlp:
     """The feed-forward layer."""
     factor = D * family.ffn_factor if family.ffn_factor else None
+    others = [n for n in ("intermediate_size", *ALIASES["intermediate_size"]) if fields.values.get(n) is not None]
+    if others and family.ffn_field not in others and "intermediate_size" not in family.fixed:
+        raise fields.refuse(f"{others[0]} is not read by models of this family; {family.ffn_field} is")
     usual = family_default(family, "intermediate_size") if factor is None else {"default": factor, "null": factor}
     F = fields.count("intermediate_size", **usual)
     return Mlp(D, F, gated=family.gated, bias=switched(fields, family.mlp_bias))
