@@ -17,6 +17,7 @@ def run(path: Path) -> None:
         notebook,
         timeout=300,
         kernel_name="python3",
+        coalesce_streams=True,  # a print may arrive in one piece or in two
         resources={"metadata": {"path": str(FOLDER)}},
     ).execute()
     normalise(notebook)

@@ -1,5 +1,11 @@
 """Figures in one call each; `make images` writes them all to images/."""
 
+from costmodel.plotting.architectures import (
+    cache_per_sequence,
+    capacity_against_traffic,
+    local_and_global,
+    who_shares_keys_and_values,
+)
 from costmodel.plotting.beyond import (
     cache_against_state,
     recall_against_pairs,
@@ -27,6 +33,7 @@ FIGURES = {
         static_against_continuous, intensity_against_batch, roofline, where_the_work_goes, attention_against_mlp,
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
+        who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
     )
 }  # fmt: skip
