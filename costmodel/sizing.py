@@ -5,7 +5,6 @@ from fractions import Fraction
 from functools import cached_property
 
 from costmodel.common.errors import CostModelError
-from costmodel.evaluate import compile_formulas
 from costmodel.exact import Number, is_plain, ratio, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
@@ -227,5 +226,7 @@ class Deployment:
         -------
         {name: float64 array}
         """
+        from costmodel.evaluate import compile_formulas  # only arrays compile: a single answer starts faster
+
         compiled = compile_formulas(list(self.formulas.values()), (B, S))
         return dict(zip(self.formulas, compiled(batch, context), strict=True))

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 
 from sympy import Basic, Expr, Integer, Max, Min, collect, expand, latex
 
@@ -112,6 +111,8 @@ class Table:
 
     def _repr_html_(self) -> str:
         """A table that notebooks show, formulas as LaTeX between dollar signs."""
+
+        from html import escape  # only where HTML is shown
 
         def cell(value: object, tag: str = "td") -> str:
             inner = value.html() if isinstance(value, Formula) else escape(plain(value))

@@ -4,27 +4,37 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from costmodel.cli import explain, inspect, listing, size, tour
 from costmodel.common.errors import CostModelError
 
-COMMANDS = (size, inspect, listing.Models, listing.Hardware, explain, tour)
+COMMANDS = {
+    "size": "size a model on an accelerator: memory, latency, throughput, and which wall is near",
+    "inspect": "count a model exactly: parameters, weight bytes, cache elements",
+    "models": "list the models known by name, or write one out as a config.json",
+    "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",
+    "explain": "show a quantity's formula, its symbols with meaning and unit, and its value for a model",
+    "tour": "a short walk through the headline numbers, each computed as it prints",
+}
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's grammar."""
+def parser(asked: str | None) -> argparse.ArgumentParser:
+    """The command line's grammar; only the command that is asked for is imported."""
     top = argparse.ArgumentParser(prog="costmodel", description="What transformer inference costs, as algebra.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
-        command.add_arguments(sub)
-        sub.set_defaults(run=command.run)
+    for name, about in COMMANDS.items():
+        sub = commands.add_parser(name, help=about, description=about)
+        if name == asked:
+            command = import_module(f"costmodel.cli.{name}")
+            command.add_arguments(sub)
+            sub.set_defaults(run=command.run)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 when answered, 2 when the input was refused (the reason goes to stderr)."""
-    options = parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
         options.run(options)
         sys.stdout.flush()

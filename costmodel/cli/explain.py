@@ -9,9 +9,6 @@ from costmodel.sizing import Deployment
 from costmodel.tables import display_form, latex_of, notation, plain
 from costmodel.zoo import load
 
-NAME = "explain"
-HELP = "show a quantity's formula, its symbols with meaning and unit, and its value for a model"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""

@@ -16,9 +16,6 @@ from costmodel.model import Model
 from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
 
-NAME = "inspect"
-HELP = "count a model exactly: parameters, weight bytes, cache elements"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""

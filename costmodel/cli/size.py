@@ -16,9 +16,6 @@ from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
 from costmodel.zoo import load
 
-NAME = "size"
-HELP = "size a model on an accelerator: memory, latency, throughput, and which wall is near"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""

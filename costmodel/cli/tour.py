@@ -12,9 +12,6 @@ from costmodel.tables import with_prefix
 from costmodel.textbook import arithmetic_intensity, max_concurrent_requests
 from costmodel.zoo import load
 
-NAME = "tour"
-HELP = "a short walk through the headline numbers, each computed as it prints"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments: there are none."""

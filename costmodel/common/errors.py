@@ -1,7 +1,6 @@
 """The package's own exceptions: each message names the thing, its value and what would be accepted."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class CostModelError(ValueError):
@@ -27,6 +26,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     >>> print(unknown_name("model", "llama-3-9b", ["llama-3-8b", "llama-2-7b"]))
     unknown model 'llama-3-9b'; did you mean llama-3-8b, llama-2-7b?
     """
+    from difflib import get_close_matches  # only when a name is wrong
+
     known = sorted(known)
     near = get_close_matches(str(name).lower(), known, n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"

@@ -1,6 +1,9 @@
-"""The layers of a configuration: what mixes tokens, and what works on each token alone."""
+"""The layers of a configuration: what mixes tokens, and what works on each token alone.
 
-from costmodel.layers import Attention, GatedDelta, LatentAttention, Mamba, Mamba2, Mlp, Moe
+Kinds that a dense model does not need are imported where they are made, so that a single answer starts fast.
+"""
+
+from costmodel.layers import Attention, Mlp
 from costmodel.layers._layer import Layer
 from costmodel.zoo.families import Experts, Family
 from costmodel.zoo.fields import ALIASES, Fields
@@ -44,6 +47,8 @@ def attention(fields: Fields, family: Family, kind: str, D: int, window: int | N
 
 def latent(fields: Fields, D: int) -> Layer:
     """Multi-head latent attention; whether queries have a latent must be stated, null for none."""
+    from costmodel.layers.latent import LatentAttention
+
     if "q_lora_rank" not in fields.values:
         raise fields.refuse("missing required field q_lora_rank (null where queries are projected directly)")
     return LatentAttention(
@@ -54,6 +59,8 @@ def latent(fields: Fields, D: int) -> Layer:
 
 def mamba(fields: Fields, family: Family, D: int) -> Layer:
     """A Mamba layer, in the names of the pure models or of Jamba."""
+    from costmodel.layers.recurrent import Mamba
+
     if family.mixer == "mamba hybrid":
         names = ("mamba_d_state", "mamba_d_conv", "mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias")
         inner = D * fields.count("mamba_expand", default=2)
@@ -75,6 +82,8 @@ def mamba(fields: Fields, family: Family, D: int) -> Layer:
 
 def mamba2(fields: Fields, D: int) -> Layer:
     """A Mamba-2 layer."""
+    from costmodel.layers.recurrent import Mamba2
+
     heads, width = fields.count("num_heads", default=128), fields.count("head_dim", default=64)
     if heads * width != D * fields.count("expand", default=2):
         raise fields.refuse(f"num_heads ({heads}) x head_dim ({width}) is not expand x hidden_size ({D})")
@@ -86,6 +95,8 @@ def mamba2(fields: Fields, D: int) -> Layer:
 
 def delta(fields: Fields, D: int) -> Layer:
     """A gated delta net."""
+    from costmodel.layers.recurrent import GatedDelta
+
     names = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
     return GatedDelta(D, *(fields.count(f"linear_{name}") for name in names))
 
@@ -103,6 +114,8 @@ def mlp(fields: Fields, family: Family, D: int) -> Mlp:
 
 def moe(fields: Fields, family: Family, experts: Experts, D: int) -> Layer:
     """The mixture of experts; Jamba's with a single expert is a plain MLP."""
+    from costmodel.layers.moe import Moe
+
     width, count, active = (fields.count(name) for name in (experts.width, experts.count, experts.active))
     if active > count:
         raise fields.refuse(f"{experts.active} ({active}) exceeds {experts.count} ({count})")

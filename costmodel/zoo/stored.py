@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-from costmodel.layers import Moe
 from costmodel.model import Model
 from costmodel.zoo.fields import Fields
 
@@ -35,6 +34,8 @@ def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fra
         source = quantization.source.removesuffix(": quantization_config")
         notes.insert(0, f"{source}: quantization_config has {shown}: bytes per weight cannot be known")
         return None
+    from costmodel.layers.moe import Moe  # only where a checkpoint is quantized
+
     matrices = [
         (inputs, outputs, times * count)
         for block, count in model.blocks
