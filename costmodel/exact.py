@@ -9,7 +9,7 @@ from math import ceil
 from numbers import Integral
 from numbers import Number as PlainNumber
 
-from sympy import Expr, Integer, Max, Min
+from sympy import Expr, Integer, Max, Min, floor
 
 from costmodel.common.errors import CostModelError
 
@@ -32,6 +32,17 @@ def quotient(a: Number, b: Number) -> Number:
     if is_plain(a, b) and not isinstance(a, float) and not isinstance(b, float):
         return tidy(Fraction(a) / Fraction(b))
     return a / b
+
+
+def whole_times(a: Number, b: Number) -> Number:
+    """⌊a/b⌋: how many whole times b goes into a; symbolic where either is.
+
+    Examples
+    --------
+    >>> whole_times(7, 3)
+    2
+    """
+    return a // b if is_plain(a, b) else floor(a / b)
 
 
 def tidy(value: Number) -> Number:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, smallest
+from costmodel.exact import Number, is_plain, quotient, smallest, whole_times
 from costmodel.symbols import B, S, T
 
 
@@ -43,15 +43,19 @@ class ForwardPass:
         """The axes B, T and S of this pass."""
         return {"B": self.batch, "T": self.tokens, "S": self.context}
 
-    def keys(self, window: Number | None = None) -> Number:
-        """Keys read per sequence: S, or min(S, W + T − 1) under a sliding window of W."""
+    def keys(self, window: Number | None = None, chunk: Number | None = None) -> Number:
+        """Keys read per sequence: S; min(S, W + T − 1) under a sliding window of W; under chunks of c, those since the
+        chunk of the first query began.
+        """
+        if chunk is not None:
+            return self.context - chunk * whole_times(self.context - self.tokens, chunk)
         return self.context if window is None else smallest(self.context, window + self.tokens - 1)
 
-    def pairs(self, window: Number | None = None) -> Number:
+    def pairs(self, window: Number | None = None, chunk: Number | None = None) -> Number:
         """(query, key) pairs computed per sequence and head.
 
         All: T·keys. Causal: T·S − T(T−1)/2; under a window each query sees at most W keys, itself included, so
-        Σ min(i, W) over the last T positions i.
+        Σ min(i, W) over the last T positions i; under chunks it sees its own chunk so far.
 
         Examples
         --------
@@ -59,17 +63,32 @@ class ForwardPass:
         (10, 16)
         >>> ForwardPass(tokens=4, context=4).pairs(window=2), ForwardPass(tokens=1, context=9).pairs(window=2)
         (7, 2)
+        >>> ForwardPass(tokens=5, context=5).pairs(chunk=3)
+        9
         """
         if not self.causal:
-            return self.tokens * self.keys(window)
+            return self.tokens * self.keys(window, chunk)
+        if chunk is not None:
+            return _seen_in_chunks(self.context, chunk) - _seen_in_chunks(self.context - self.tokens, chunk)
         if window is None:
-            return self.tokens * self.context - quotient(self.tokens * (self.tokens - 1), 2)
+            return self.tokens * self.context - _triangle(self.tokens - 1)
         if is_plain(self.tokens) and self.tokens == 1:
             return smallest(self.context, window)
         return _seen(self.context, window) - _seen(self.context - self.tokens, window)
 
 
+def _triangle(n: Number) -> Number:
+    """1 + 2 + … + n = n(n + 1)/2."""
+    return quotient(n * (n + 1), 2)
+
+
 def _seen(positions: Number, window: Number) -> Number:
     """Σ min(i, W) for i = 1 … positions: n·m − m(m−1)/2 with m = min(n, W)."""
     m = smallest(positions, window)
-    return positions * m - quotient(m * (m - 1), 2)
+    return positions * m - _triangle(m - 1)
+
+
+def _seen_in_chunks(positions: Number, chunk: Number) -> Number:
+    """Σ ((i − 1) mod c + 1) for i = 1 … positions: whole chunks, and a part of one."""
+    chunks = whole_times(positions, chunk)
+    return chunks * _triangle(chunk) + _triangle(positions - chunks * chunk)

@@ -72,6 +72,25 @@ def test_window_pairs_equal_a_mask_that_is_counted(context: int, window: int) ->
         assert seen.keys(window) == sum(map(any, zip(*mask, strict=True)))
 
 
+@pytest.mark.parametrize("context", range(1, 14))
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
+def test_chunk_pairs_equal_a_mask_that_is_counted(context: int, chunk: int) -> None:
+    for tokens in range(1, context + 1):
+        queries = range(context - tokens, context)
+        mask = [[k <= q and k // chunk == q // chunk for k in range(context)] for q in queries]
+        seen = ForwardPass(1, tokens, context)
+        assert seen.pairs(chunk=chunk) == sum(map(sum, mask))
+        assert seen.keys(chunk=chunk) == sum(map(any, zip(*mask, strict=True)))
+        letters = ForwardPass().pairs(chunk=chunk)
+        assert letters.subs({T: tokens, S: context}) == seen.pairs(chunk=chunk)
+
+
+def test_chunks_cap_the_cache_and_the_reads() -> None:
+    layer = Attention(64, 4, 2, 16, chunk=8)
+    assert layer.cache_elements(50) == 2 * 2 * 16 * 8
+    assert layer.ledger(ForwardPass(1, 1, 50)).elements("cache") == 2 * 2 * 16 * (50 - 48) + 2 * 2 * 16
+
+
 def test_window_wider_than_the_context_is_full_attention() -> None:
     full, windowed = Attention(64, 4, 2, 16), Attention(64, 4, 2, 16, window=1000)
     for forward in (ForwardPass(2, 1, 50), ForwardPass(2, 50, 50), ForwardPass(2, 7, 50)):

@@ -172,6 +172,14 @@ def test_local_layers_keep_their_window_and_global_ones_everything() -> None:
     assert [count for _, count in gemma.blocks] == [52, 10]
 
 
+def test_windowed_layers_are_not_charged_the_whole_context() -> None:
+    """A public report on a 31B model: 50 sliding layers (W 1,024, 16 heads of 256) and 10 global (4 heads of 512)."""
+    local, everywhere = Attention(5376, 32, 16, 256, window=1024), Attention(5376, 32, 4, 512)
+    model = Model(((Block((local,)), 50), (Block((everywhere,)), 10)))
+    assert model.cache_elements(32_768) == 1_761_607_680
+    assert 50 * local.cache_elements(1) * 32_768 + 10 * everywhere.cache_elements(32_768) == 14_763_950_080
+
+
 def test_formulas_of_every_architecture_bind_to_its_numbers() -> None:
     for name in (
         "mixtral-8x7b",

@@ -288,6 +288,11 @@ def test_null_head_width_is_as_if_absent() -> None:
         model_from_config(varied(model_type="qwen3", head_dim=None, hidden_size=2048), "x")
 
 
+def test_null_head_width_of_a_mixture() -> None:
+    """Public reports: `"head_dim": null` crashed calculators."""
+    assert model_from_config(preset_config("mixtral-8x22b") | {"head_dim": None}, "x").cache_bytes(1) == 229_376
+
+
 def test_grouped_heads_shrink_the_cache() -> None:
     """Public reports: decode traffic was computed from the query heads, or from K alone."""
     layer = load("llama-3-8b").blocks[0][0].layers[1]
@@ -376,3 +381,25 @@ def test_mamba_2_as_transformers_instantiates_it() -> None:
     assert model_from_config(config, "x").params == 43_224
     with pytest.raises(ConfigError, match=r"num_heads \(9\) x head_dim \(16\) is not expand x hidden_size \(64\)"):
         model_from_config(config | {"num_heads": 9}, "x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "bits"),
+    [
+        ({"load_in_8bit": True}, 8 + 32 / 4096),
+        ({"load_in_4bit": True}, 4 + 32 / 64),
+        ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True}, 4 + 8 / 64 + 32 / 64 / 256),
+    ],
+)
+def test_bitsandbytes_counts_its_scales_and_leaves_the_ends_in_16_bit(settings: dict, bits: float) -> None:
+    sizes = {"hidden_size": 4096, "intermediate_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 32}
+    config = varied(**sizes, quantization_config={"quant_method": "bitsandbytes"} | settings)
+    inside = 32 * 7 * 4096**2
+    model = model_from_config(config, "x")
+    assert model.weight_bytes() == pytest.approx(inside * bits / 8 + 2 * (model.params - inside), rel=1e-12)
+
+
+def test_bitsandbytes_must_say_which() -> None:
+    config = varied(quantization_config={"quant_method": "bitsandbytes"})
+    with pytest.raises(ConfigError, match="one of load_in_8bit and load_in_4bit must be true"):
+        model_from_config(config, "x")

@@ -26,6 +26,7 @@ class Attention(Layer):
     ----------
     width, heads, kv_heads, head_width : D, N, K, H
     window : W, the keys a query may see, itself included; None for all
+    chunk : length of the blocks of positions that a query cannot see beyond (chunked local attention); None for none
     qkv_bias, out_bias : whether the projections have biases
     qk_norm : whether queries and keys are normalised per head, with learned gains of width H each
     rope : whether queries and keys are rotated by their positions
@@ -42,6 +43,7 @@ class Attention(Layer):
     kv_heads: Number = K
     head_width: Number = H
     window: Number | None = None
+    chunk: Number | None = None
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: bool = False
@@ -56,7 +58,7 @@ class Attention(Layer):
 
     def _sizes(self, forward: ForwardPass) -> dict[str, Number]:
         heads = {"D": self.width, "N": self.heads, "K": self.kv_heads, "H": self.head_width}
-        return forward.sizes | heads | {"S": forward.keys(self.window)}
+        return forward.sizes | heads | {"S": forward.keys(self.window, self.chunk)}
 
     @property
     def matrix_params(self) -> Number:
@@ -65,10 +67,10 @@ class Attention(Layer):
         return Attention(self.width, self.heads, self.kv_heads, self.head_width, **kept).params
 
     def cache_elements(self, context: Number) -> Number:
-        """2·K·H·min(S, W), or 0 where they are borrowed."""
+        """2·K·H·min(S, W), or a chunk at most, or 0 where they are borrowed."""
         if self.borrows_kv:
             return 0
-        return kv_elements(context, self.kv_heads, self.head_width, self.window)
+        return kv_elements(context, self.kv_heads, self.head_width, self.chunk if self.window is None else self.window)
 
     def _gate(self, sizes: dict[str, Number]) -> list[Row]:
         """A second matrix beside the query's, sharing its read of X."""
@@ -78,7 +80,7 @@ class Attention(Layer):
 
     def core(self, forward: ForwardPass) -> Ledger:
         """Scores, softmax and the weighted sum of values: 4·B·pairs·N·H FLOPs, scores never leaving the chip."""
-        sizes, pairs = self._sizes(forward), forward.pairs(self.window)
+        sizes, pairs = self._sizes(forward), forward.pairs(self.window, self.chunk)
         softmax = 5 * forward.batch * self.heads * pairs if forward.elementwise else 0
         scores = contract(
             "B T K G H, B S K H -> B K G T S",

@@ -6,7 +6,7 @@ from costmodel.model import Model
 from costmodel.zoo.fields import Fields
 
 DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-KNOWN = ("gptq", "awq", "fp8", "mxfp4")
+KNOWN = ("gptq", "awq", "fp8", "mxfp4", "bitsandbytes")
 
 
 def stated_dtype(fields: Fields, text: Fields, notes: list[str]) -> str:
@@ -26,7 +26,9 @@ def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fra
     """Bytes per weight, scales and the modules left in 16 bit included; None where they cannot be known.
 
     gptq, awq: b/8 per weight, and per group of inputs a 16-bit scale and a b-bit zero-point; gptq adds a 4-byte group
-    index per input. fp8: 1 per weight, a 4-byte scale per block. mxfp4: 17/32 per expert weight.
+    index per input. fp8: 1 per weight, a 4-byte scale per block. mxfp4: 17/32 per expert weight. bitsandbytes: in
+    8 bit, 1 per weight and a 4-byte scale per output; in 4 bit, 1/2, and per 64 weights a 4-byte scale, or with double
+    quantization 1 byte and 4 more per 256 scales.
     """
     method = quantization.text("quant_method")
     if method not in KNOWN:
@@ -54,8 +56,21 @@ def _matrix_bytes(quantization: Fields, method: str, inputs: int, outputs: int) 
     if method == "fp8":
         block = quantization.numbers("weight_block_size") or [outputs, inputs]
         return Fraction(inputs * outputs + 4 * -(-outputs // block[0]) * -(-inputs // block[-1]))
+    if method == "bitsandbytes":
+        return _bitsandbytes(quantization, inputs, outputs)
     bits = quantization.count("bits")
     size = quantization.get("group_size", 128)
     groups = 1 if size == -1 else -(-inputs // quantization.positive("group_size", size))
     index = 4 * inputs if method == "gptq" else 0
     return Fraction(inputs * outputs * bits, 8) + groups * outputs * (2 + Fraction(bits, 8)) + index
+
+
+def _bitsandbytes(quantization: Fields, inputs: int, outputs: int) -> Fraction:
+    eight, four = (quantization.flag(f"load_in_{bits}bit", False) for bits in (8, 4))
+    if eight == four:
+        raise quantization.refuse("one of load_in_8bit and load_in_4bit must be true")
+    if eight:
+        return Fraction(inputs * outputs + 4 * outputs)
+    scales = -(-inputs * outputs // 64)
+    double = quantization.flag("bnb_4bit_use_double_quant", False)
+    return Fraction(inputs * outputs, 2) + (scales + 4 * -(-scales // 256) if double else 4 * scales)
