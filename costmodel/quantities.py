@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from costmodel.common.errors import resolve_name
-from costmodel.exact import Number
+from costmodel.exact import Number, is_plain, whole_times
 from costmodel.generation import cached_flops, naive_flops
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.layers import Attention, Mlp
@@ -44,6 +44,12 @@ class Quantity:
 
 SYMBOLIC_DEPLOYMENT = Deployment(transformer(), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv, activations=b_a)
 QUANTITIES: dict[str, Quantity] = {}
+# The keys under which `costmodel size` and `inspect` answer, and other usual names.
+ALSO = {
+    "seconds-per-token": "latency", "tokens-per-s": "throughput", "ttft-s": "ttft", "memory-bytes": "memory",
+    "cache-bytes-per-sequence": "cache-bytes", "kv-cache-bytes": "cache-bytes", "intensity": "decode-intensity",
+    "kv-cache-bytes-per-token": "cache-bytes-per-token", "ridge-point": "ridge", "parameters": "params",
+}  # fmt: skip
 
 
 def _quantity(meaning: str, unit: str) -> Callable[[Formula], Formula]:
@@ -70,7 +76,8 @@ def quantity(name: str) -> Quantity:
     >>> quantity("ridge").formula()
     peak/memory_bandwidth
     """
-    return QUANTITIES[resolve_name("quantity", name, QUANTITIES)]
+    slug = resolve_name("quantity", name, [*QUANTITIES, *ALSO])
+    return QUANTITIES[ALSO.get(slug, slug)]
 
 
 def _of_layers(d: Deployment, kind: type, forward: ForwardPass) -> Ledger:
@@ -105,6 +112,18 @@ def _weight_bytes(d: Deployment, _: At) -> Number:
 @_quantity("key/value cache of one sequence", "byte")
 def _cache_bytes(d: Deployment, at: At) -> Number:
     return d.cache_bytes(at.context)
+
+
+@_quantity("what each further token adds to the cache, without windows", "byte")
+def _cache_bytes_per_token(d: Deployment, _: At) -> Number:
+    return d.cache_bytes(2) - d.cache_bytes(1)
+
+
+@_quantity("sequences that fit beside the weights", "")
+def _largest_batch(d: Deployment, at: At) -> Number:
+    if is_plain(at.context, d.weight_bytes):
+        return d.largest_batch(at.context)
+    return whole_times(d.usable_bytes - d.weight_bytes, d.cache_bytes(at.context))
 
 
 @_quantity("weights and the caches of a batch", "byte")

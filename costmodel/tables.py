@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sympy import Basic, Expr, Integer, Max, Min, collect, expand, latex
+from sympy import Basic, Expr, Integer, Max, Min, collect, expand, floor, latex
 
 from costmodel.symbols import LATEX_NAMES, NOTATION, L, used_in
 
@@ -30,7 +30,7 @@ def display_form(formula: object) -> object:
     """The formula as people write it: multiplied out, with what every layer shares gathered behind L."""
     if not isinstance(formula, Expr):
         return formula
-    if isinstance(formula, Max | Min):
+    if isinstance(formula, Max | Min | floor):
         return formula.func(*map(display_form, formula.args))
     numerator, denominator = formula.as_numer_denom()
     return collect(expand(numerator), L) / denominator

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Add, Max, Min, Rational
+from sympy import Add, Max, Min, Rational, floor
 
-from costmodel import Deployment, accelerator, attention, mlp, transformer
+from costmodel import Deployment, accelerator, attention, load, mlp, transformer
 from costmodel.common.errors import UnknownNameError
-from costmodel.quantities import QUANTITIES, SYMBOLIC_DEPLOYMENT, At, quantity
-from costmodel.symbols import NOTATION, B, M, P, S, b_w, memory_bandwidth, peak
+from costmodel.quantities import ALSO, QUANTITIES, SYMBOLIC_DEPLOYMENT, At, quantity
+from costmodel.symbols import NOTATION, B, M, P, S, b_w, capacity, memory_bandwidth, peak
 
 # Exponents of (byte, second); FLOPs and tokens are counts.
 UNITS = {
@@ -70,7 +70,7 @@ def test_binding_the_formula_equals_the_value(name: str, shape: tuple, at: tuple
     h100 = accelerator("h100-sxm")
     direct = QUANTITIES[name].of(Deployment(transformer(**sizes), h100, weights="fp8"), At(*at))
     bound = sizes | dict(zip("BSPM", at, strict=True)) | {"b_w": 1, "b_kv": 2, "b_a": 2}
-    bound |= {"peak": h100.peak(), "memory_bandwidth": h100.bandwidth}
+    bound |= {"peak": h100.peak(), "memory_bandwidth": h100.bandwidth, "capacity": h100.capacity}
     formula = QUANTITIES[name].formula().subs({NOTATION[k].symbol: v for k, v in bound.items()})
     assert float(direct) == pytest.approx(float(formula), rel=1e-12)
     if isinstance(direct, int):
@@ -82,6 +82,20 @@ def test_formulas_use_only_the_letters_they_need() -> None:
     assert {s.name for s in quantity("cache-bytes").formula().free_symbols} == {"S", "L", "K", "H", "b_kv"}
     assert {P, M} <= quantity("naive-flops").formula().free_symbols
     assert SYMBOLIC_DEPLOYMENT.params.free_symbols == SYMBOLIC_DEPLOYMENT.model.params.free_symbols
+
+
+def test_the_keys_of_size_are_names_too() -> None:
+    for other, name in ALSO.items():
+        assert quantity(other.replace("-", "_")) is QUANTITIES[name]
+        assert other not in QUANTITIES
+
+
+def test_largest_batch_is_a_floor() -> None:
+    formula = quantity("largest-batch").formula()
+    assert isinstance(formula, floor)
+    assert formula.args[0].has(capacity)
+    llama = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    assert quantity("largest-batch").of(llama, At(context=8192)) == llama.largest_batch(8192) == 59
 
 
 def test_unknown_quantity_suggests() -> None:
