@@ -73,7 +73,7 @@ def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Formula:
     """A cell that is mathematics: text in a terminal, LaTeX in a notebook."""
 
@@ -81,6 +81,11 @@ class Formula:
 
     def __str__(self) -> str:
         return plain(self.value)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {latex_of(self.value)}$"
 
     def html(self) -> str:
         """The cell as inline LaTeX, a number as plain digits."""

@@ -36,6 +36,11 @@ def test_display_form_is_the_same_formula() -> None:
     assert "L*(" in str(display_form(formula))
 
 
+def test_a_formula_shows_itself() -> None:
+    assert repr(Formula(B * S)) == "B*S"
+    assert Formula(B * S)._repr_latex_() == r"$\displaystyle B S$"
+
+
 def test_tables_in_text_and_html() -> None:
     rows = [["a<b", 1234, Formula(B * S)], ["total", "", Formula(7)]]
     table = Table(["step", "times", "FLOPs"], rows)
