@@ -403,3 +403,27 @@ def test_bitsandbytes_must_say_which() -> None:
     config = varied(quantization_config={"quant_method": "bitsandbytes"})
     with pytest.raises(ConfigError, match="one of load_in_8bit and load_in_4bit must be true"):
         model_from_config(config, "x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [0, 128]}, "weight_block_size must be a positive integer, got 0"),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "weight_block_size must be two sizes, got 1"),
+        ({"quant_method": "fp8", "weight_block_size": "128"}, "weight_block_size must be a list of whole numbers"),
+        ({"quant_method": "gptq", "bits": 5}, "bits must be one of 2, 3, 4, 8, got 5"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 0}, "group_size must be a positive integer, got 0"),
+        ({"quant_method": "gptq"}, "missing required field bits"),
+    ],
+)
+def test_impossible_quantization_is_refused_by_name(settings: dict, message: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        model_from_config(varied(quantization_config=settings), "some/config.json")
+    assert "some/config.json: quantization_config" in str(refusal.value)
+    assert message in str(refusal.value)
+
+
+def test_refusals_speak_json() -> None:
+    config = varied(model_type="gpt_neox", architectures=["GPTNeoXForCausalLM"], attention_bias=False)
+    with pytest.raises(ConfigError, match="attention_bias must be true for model_type 'gpt_neox', got false"):
+        model_from_config(config, "x")

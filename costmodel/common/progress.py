@@ -1,8 +1,13 @@
 """How far a long job is, on a terminal; silent where nobody watches, such as in a file or CI."""
 
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TextIO
 
 from costmodel.common.extras import needed
+
+LONG = 64  # steps from which a person wants to see how far it is
 
 
 class ProgressLine:
@@ -31,3 +36,9 @@ class ProgressLine:
         self.bar.update(done - self.bar.n)
         if done >= total:
             self.bar.close()
+
+
+def watched(label: str, unit: str, total: int) -> Callable[[int, int], None] | None:
+    """A progress line for a long job that somebody watches on a terminal; None for any other."""
+    seen = total >= LONG and sys.stderr.isatty() and find_spec("tqdm") is not None
+    return ProgressLine(label, unit) if seen else None

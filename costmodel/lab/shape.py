@@ -55,8 +55,3 @@ class DecoderShape:
             raise CostModelError(f"head_dim must be even for rotary positions, got {self.head_dim}")
         if self.dtype not in (np.float32, np.float64):
             raise CostModelError(f"dtype must be numpy.float32 or numpy.float64, got {self.dtype!r}")
-
-    @property
-    def group(self) -> int:
-        """G = N/K, query heads per key/value head."""
-        return self.n_heads // self.n_kv_heads

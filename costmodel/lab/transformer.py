@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from costmodel.common.errors import CostModelError
+from costmodel.common.progress import watched
 from costmodel.lab.blocks import attend, feed_forward, rms_norm, rotary_turns, rotate
 from costmodel.lab.cache import FIRST_CHUNK, KVCache
 from costmodel.lab.generation import Generation, stream
@@ -185,7 +186,7 @@ class Decoder:
         use_cache : whether to keep keys and values
         choose : logits (V,) -> token
         stop : tokens that end it early (the last one is kept)
-        progress : told (tokens so far, n_new) after each
+        progress : told (tokens so far, n_new) after each; by default a bar for a long answer on a terminal
 
         Returns
         -------
@@ -201,6 +202,7 @@ class Decoder:
         >>> slow.flops, fast.flops, slow.tokens == fast.tokens
         (3709952, 333312, True)
         """
+        progress = progress or watched("writing", "tokens", n_new)
         positions, flops = self.work.positions, self.work.flops
         tokens = [int(token) for token in prompt]
         for done, token in enumerate(self.stream(prompt, n_new, use_cache, choose=choose, stop=stop), start=1):

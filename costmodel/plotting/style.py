@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, in the order lines take it.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442",
-)  # fmt: skip
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")  # fmt: skip
 GREY, LIGHT = "#555555", "#DDDDDD"
 
 STYLE = {

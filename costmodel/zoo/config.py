@@ -1,5 +1,6 @@
 """A `config.json` in, a Model out, or a clear refusal. Nothing is imported, run or fetched."""
 
+import json
 from dataclasses import replace
 
 from costmodel.layers import Embedding, Norm, Unembedding
@@ -8,6 +9,7 @@ from costmodel.model import Block, Model
 from costmodel.zoo import parts
 from costmodel.zoo.families import FAMILIES, FOREIGN, Family
 from costmodel.zoo.fields import ALIASES, Fields
+from costmodel.zoo.json_file import describe
 from costmodel.zoo.patterns import has_experts, mixers, norms_per_layer, windows
 from costmodel.zoo.stored import quantized_bytes, stated_dtype
 from costmodel.zoo.towers import tower
@@ -46,12 +48,8 @@ def model_from_config(
     _check_understood(text, kind, body, () if nested is not None or family.text is None else ("vision_config",))
     model = _text_model(fields, text, kind, body)
     if family.tower:
-        model = replace(
-            model,
-            towers=(
-                tower(fields, family.tower, text.count("hidden_size", **parts.family_default(body, "hidden_size"))),
-            ),
-        )
+        D = text.count("hidden_size", **parts.family_default(body, "hidden_size"))
+        model = replace(model, towers=(tower(fields, family.tower, D),))
     dtype = stated_dtype(fields, text, notes)
     quantization = text.section("quantization_config") or fields.section("quantization_config")
     if quantization is not None:
@@ -113,7 +111,7 @@ def _check_understood(text: Fields, kind: str, family: Family, known: tuple[str,
         holder = text.section(section) if section else text
         value = None if holder is None else holder.get(inner, None)
         if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
-            raise text.refuse(f"{name} must be {allowed[0]!r} for model_type {kind!r}, got {value!r}")
+            raise text.refuse(f"{name} must be {json.dumps(allowed[0])} for model_type {kind!r}, got {describe(value)}")
 
 
 def _text_model(fields: Fields, text: Fields, kind: str, family: Family) -> Model:
@@ -166,8 +164,7 @@ def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tu
         layers: tuple[Layer, ...] = (makers[mixer](window),)
         if family.mixer not in ("mamba", "mamba2"):
             layers += (parts.moe(text, family, family.experts, D) if routed else parts.mlp(text, family, D),)
-        label = ("local" if window else "global" if mixer == "attention" else mixer) + (
-            " with experts" if routed else ""
-        )
+        label = "local" if window else "global" if mixer == "attention" else mixer
+        label += " with experts" if routed else ""
         blocks.append((Block((wrapped[0], layers[0], *wrapped[1:], *layers[1:]), label), count))
     return tuple(blocks)

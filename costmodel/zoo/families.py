@@ -42,7 +42,7 @@ class Family:
     architectures : classes whose files these are
     mixer : "attention", "latent", "mamba", "mamba2", "delta hybrid" or "mamba hybrid"
     gated, qkv_bias, out_bias, mlp_bias, qk_norm, sinks, output_gate : parts of a layer
-    norms, norm_bias, final_norm, embed_norm : norms per layer, whether they are layer norms with biases, and the rest
+    norms, norm_bias, embed_norm : norms per layer, whether they are layer norms with biases, and one on the embedding
     kv_heads, head_width : K and H when absent (None: N, and D/N); kv_rule names a rule of `patterns` for K instead
     window, window_switch, pattern : W when absent, the field that must be true, and which layers have it: "all",
         "even", "from" (the layer of max_window_layers, or `window_from`), or the field (with its default) that says
@@ -69,7 +69,6 @@ class Family:
     output_gate: bool = False
     norms: int = 2
     norm_bias: bool = False
-    final_norm: bool = True
     embed_norm: bool = False
     kv_heads: int | None = None
     kv_rule: str | None = None

@@ -6,6 +6,7 @@ from costmodel.model import Model
 from costmodel.zoo.fields import Fields
 
 DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+PACKED_BITS = (2, 3, 4, 8)  # of gptq and awq
 KNOWN = ("gptq", "awq", "fp8", "mxfp4", "bitsandbytes")
 
 
@@ -54,11 +55,16 @@ def _matrix_bytes(quantization: Fields, method: str, inputs: int, outputs: int) 
     if method == "mxfp4":
         return Fraction(17, 32) * inputs * outputs
     if method == "fp8":
-        block = quantization.numbers("weight_block_size") or [outputs, inputs]
-        return Fraction(inputs * outputs + 4 * -(-outputs // block[0]) * -(-inputs // block[-1]))
+        stated = quantization.numbers("weight_block_size") or [outputs, inputs]
+        if len(stated) != 2:
+            raise quantization.refuse(f"weight_block_size must be two sizes, got {len(stated)}")
+        rows, columns = (quantization.positive("weight_block_size", size) for size in stated)
+        return Fraction(inputs * outputs + 4 * -(-outputs // rows) * -(-inputs // columns))
     if method == "bitsandbytes":
         return _bitsandbytes(quantization, inputs, outputs)
     bits = quantization.count("bits")
+    if bits not in PACKED_BITS:
+        raise quantization.refuse(f"bits must be one of {', '.join(map(str, PACKED_BITS))}, got {bits}")
     size = quantization.get("group_size", 128)
     groups = 1 if size == -1 else -(-inputs // quantization.positive("group_size", size))
     index = 4 * inputs if method == "gptq" else 0

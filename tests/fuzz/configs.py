@@ -22,7 +22,9 @@ SCALARS = (
     0, 1, -1, 2, 3, 7, 64, 4096, 2**31, 2**31 + 1, 10**30, 1.0, 32.5, float("nan"), float("inf"), True, False, None, "",
     "64",
     "auto", "llama", [], {}, [1], ["full_attention"], ["sliding_attention"] * 32, {"quant_method": "gptq", "bits": 4},
-    {"quant_method": "fp8"}, {"quant_method": "mxfp4"}, {"quant_method": 3}, {"alibi": True}, [[]], {"hidden_size": 8},
+    {"quant_method": "fp8"},
+    {"quant_method": "fp8", "weight_block_size": [0, 1]}, [0, 0], [-1, 128],
+    {"quant_method": "mxfp4"}, {"quant_method": 3}, {"alibi": True}, [[]], {"hidden_size": 8},
 )  # fmt: skip
 
 

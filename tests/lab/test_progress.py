@@ -3,6 +3,7 @@ import io
 import pytest
 
 from costmodel.common.progress import ProgressLine
+from costmodel.lab.decoder import TinyDecoder
 
 pytest.importorskip("tqdm", reason="the package tqdm, of the extra 'lab', is not installed")
 
@@ -27,3 +28,12 @@ def test_a_file_sees_nothing() -> None:
     file = io.StringIO()
     ProgressLine("writing", "tokens", file)(1, 1)
     assert file.getvalue() == ""
+
+
+def test_long_answers_show_progress_on_a_terminal_and_short_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    TinyDecoder().generate([1], 8)
+    assert terminal.getvalue() == ""
+    TinyDecoder(max_len=128).generate([1], 64)
+    assert "64/64" in terminal.getvalue()
