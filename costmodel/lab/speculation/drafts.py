@@ -87,9 +87,12 @@ class LookupDraft:
         return []
 
     def propose(
-        self, sequences: Mapping[int, Sequence[int]], counts: Mapping[int, int], rngs: Mapping[int, np.random.Generator]
+        self,
+        sequences: Mapping[int, Sequence[int]],
+        counts: Mapping[int, int],
+        rngs: Mapping[int, np.random.Generator],  # noqa: ARG002 a certain guess draws nothing
     ) -> dict[int, Proposal]:
-        """What followed in the text, as certain guesses; no model runs and `rngs` stay untouched."""
+        """What followed in the text, as certain guesses; no model runs."""
         return {slot: Proposal(self.guess(sequence, counts[slot])) for slot, sequence in sequences.items()}
 
 
