@@ -10,6 +10,7 @@ import numpy as np
 
 from costmodel.common.errors import CostModelError
 from costmodel.lab.speculation.drafts import Draft, ModelDraft
+from costmodel.lab.speculation.features import FeatureDraft
 from costmodel.lab.speculation.models import CachedDecoder, Filters, next_token_model
 from costmodel.lab.speculation.rule import checked_count, verify
 from costmodel.lab.transformer import Decoder
@@ -160,6 +161,8 @@ class _Speculator:
     ) -> None:
         self.tokens = [_as_tokens(start) for start in starts]
         self.target = next_token_model(target, filters)
+        if isinstance(draft, FeatureDraft):
+            draft = draft.beside(self.target)
         proposes = hasattr(draft, "propose")
         self.draft = draft if proposes else ModelDraft(next_token_model(draft, filters))
         if not proposes and self.draft.model.vocab != self.target.vocab:

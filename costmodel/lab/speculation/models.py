@@ -73,10 +73,12 @@ class CachedDecoder:
     Attributes
     ----------
     passes : made so far
+    features : for each sequence, what the head read (D,) at every token that is cached
     """
 
     def __init__(self, decoder: Decoder, filters: Filters) -> None:
         self.decoder, self.filters, self.passes = decoder, filters, 0
+        self.features: dict[int, list[np.ndarray]] = {}
         self._held: dict[int, tuple[KVCache, list[int]]] = {}
 
     @property
@@ -94,15 +96,18 @@ class CachedDecoder:
             cache, held = self._held.setdefault(slot, (self.decoder.new_cache(), []))
             kept = min(shared_prefix(held, tokens), len(tokens) - n)
             cache.truncate(kept)
-            del held[kept:]
+            del held[kept:], self.features.setdefault(slot, [])[kept:]
             caches.append(cache)
             rows.append(list(tokens[kept:]))
-        logits = self.decoder.forward_batch(rows, caches)
+        hidden = self.decoder.hidden_batch(rows, caches)
+        logits = self.decoder.logits_of(hidden)
         self.passes += 1
-        for slot, row in zip(requests, rows, strict=True):
+        found = {}
+        for (slot, (_, n)), row, read, out in zip(requests.items(), rows, hidden, logits, strict=True):
             self._held[slot][1].extend(row)
-        counts = (n for _, n in requests.values())
-        return {slot: self.filters.probs(out[-n:]) for slot, out, n in zip(requests, logits, counts, strict=True)}
+            self.features[slot].extend(read)
+            found[slot] = self.filters.probs(out[-n:])
+        return found
 
 
 def shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
