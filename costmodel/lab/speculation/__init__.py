@@ -21,7 +21,8 @@ from costmodel.lab.speculation.simulate import RoundSimulator
 from costmodel.lab.speculation.tree import MedusaHeads, medusa_generate, tree_nodes, tree_paths
 
 __all__ = [
-    "CachedDecoder", "FeatureDraft", "Filters", "LookupDraft", "MedusaHeads", "ModelDraft", "Proposal", "RoundSimulator", "SpeculativeRun",
-    "TableModel", "acceptance_rate", "bigram_table", "expected_tokens_per_round", "keep_probabilities", "long_run", "medusa_generate",
-    "residual", "speculative_batch", "speculative_generate", "speculative_round", "tokens_per_round", "tree_nodes", "tree_paths", "verify",
+    "CachedDecoder", "FeatureDraft", "Filters", "LookupDraft", "MedusaHeads", "ModelDraft", "Proposal",
+    "RoundSimulator", "SpeculativeRun", "TableModel", "acceptance_rate", "bigram_table", "expected_tokens_per_round",
+    "keep_probabilities", "long_run", "medusa_generate", "residual", "speculative_batch", "speculative_generate",
+    "speculative_round", "tokens_per_round", "tree_nodes", "tree_paths", "verify",
 ]  # fmt: skip
