@@ -25,14 +25,14 @@ def where_draft_and_target_agree(p: Sequence[float] = (0.5, 0.3, 0.2), q: Sequen
         axes.bar(places + 0.2, q, 0.36, color=ORANGE, label="draft q")
         shared = np.minimum(p, q)
         axes.bar(places - 0.2, shared, 0.36, fill=False, hatch="//", edgecolor="white")
-        axes.bar(places + 0.2, shared, 0.36, fill=False, hatch="//", edgecolor="white", label="min(p, q)")
+        axes.bar(places + 0.2, shared, 0.36, fill=False, hatch="//", edgecolor="white")
+        axes.bar(0, 0, color=GREY, hatch="//", edgecolor="white", label="min(p, q)")
         for x, a, b in zip(places, p, q, strict=True):
             note = f"drafted too rarely:\nreplacements, {a - b:.1f}" if a > b else f"kept {a / b:.0%} of the time"
             axes.text(x, max(a, b) + 0.015, note, ha="center", fontsize=11)
         axes.set_xticks(places, [f"token {i}" for i in places])
         axes.set_ylim(0, 1.35 * max(p.max(), q.max()))
-        legend = axes.legend(loc="upper right")
-        legend.get_patches()[-1].set(facecolor=GREY, edgecolor="white")
+        axes.legend(loc="upper right")
         alpha = acceptance_rate(p, q)
         title = f"{alpha:.0%} of the drafts are kept: as much as p and q share"
         label(axes, title=title, y="probability")
@@ -49,7 +49,7 @@ def tokens_per_pass(gammas: Sequence[int] = (1, 2, 4, 8)) -> Figure:
             axes.annotate(f"{n + 1} at most", (1, n + 1), (8, -4), textcoords="offset points", fontsize=11)
         at = float(expected_tokens(0.8, 4))
         axes.plot(0.8, at, "o", color=GREY)
-        axes.annotate(f"{at:.2f}", (0.8, at), (-8, 8), textcoords="offset points", ha="right")
+        axes.annotate(f"{at:.2f}", (0.8, at), (6, -16), textcoords="offset points")
         axes.set_xlim(0, 1.16)
         axes.set_xticks(np.arange(0, 1.01, 0.2))
         axes.set_ylim(0)
@@ -74,7 +74,7 @@ def speedup_against_gamma(rate: float = 0.8, costs: Sequence[float] = (0.02, 0.1
             axes.annotate(f"γ = {best}", (best, ideal_speedup(rate, best, c)), (6, 7), textcoords="offset points")
         axes.axhline(1, color=GREY, linewidth=1.2)
         axes.set_xlim(0, most)
-        axes.set_ylim(0.5, 4.2)
+        axes.set_ylim(0.5, 5.4)
         axes.legend(loc="upper right", title="draft step / target step")
         title = (
             f"The dearer the draft, the fewer guesses pay:\nat α = {rate:g} the best γ is {', '.join(map(str, found))}"
@@ -104,7 +104,7 @@ def speedup_against_batch(
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         axes.set_xlim(1, 1024)
         axes.set_ylim(0.6)
-        axes.legend(loc="upper right", title="context")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 0.2), title="context")
         title = (
             f"A full batch has no idle arithmetic left: past B = {last} guesses cost time\nat {contexts[0]:,} tokens"
         )
@@ -128,7 +128,7 @@ def measured_against_estimate() -> Figure:
             axes.plot([], [], "o", color=color, label=name)
         axes.plot([], [], "|", color=GREY, markersize=14, markeredgewidth=2, label="estimate, free draft")
         axes.plot([], [], color=LIGHT, linewidth=9, label="up to 1 + α·γ")
-        axes.legend(loc="upper right", fontsize=10)
-        title = f"{beaten} of {len(LEVIATHAN)} measurements beat the formula; none beats 1 + α·γ"
+        axes.legend(loc="lower right", fontsize=10)
+        title = f"{beaten} of {len(LEVIATHAN)} measurements beat the formula,\nnone the limit 1 + α·γ"
         label(axes, title=title, x="times as fast (Leviathan et al., table 2)")
     return figure
