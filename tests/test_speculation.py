@@ -99,6 +99,7 @@ def test_what_was_measured_beside_the_estimate() -> None:
         ("EnDe", "T5-small", 1), ("CNNDM", "T5-small", 0), ("CNNDM", "T5-small", 1), ("CNNDM", "T5-base", 1)
     ]  # fmt: skip
     assert all(row.speedup < row.ceiling <= row.gamma + 1 for row in LEVIATHAN)
+    assert [r.alpha for r in LEVIATHAN if r.speedup > r.most_of_text] == [0.65, 0.53]
     implied = (0.0084, 0.0694, 0.2286, -0.0014, 0.0347, 0.2791, -0.0296, 0.0095, 0.0747, -0.0191, -0.0274, 0.0685)
     assert tuple(round(row.implied_cost, 4) for row in LEVIATHAN) == implied
     assert [round(row.tokens_per_round, 2) for row in CHEN] == [2.83, 3.04, 3.72]

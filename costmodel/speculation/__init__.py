@@ -7,6 +7,7 @@ from costmodel.speculation.acceptance import (
     ideal_speedup,
     implied_alpha,
     implied_cost,
+    limits_of_text,
     most_tokens_of_mixtures,
     sensitivity,
 )
@@ -14,5 +15,6 @@ from costmodel.speculation.cost import Speculation, draft_ledger, run_passes, ve
 
 __all__ = [
     "Speculation", "best_gamma_formula", "draft_ledger", "expected_tokens", "ideal_best_gamma", "ideal_speedup",
-    "implied_alpha", "implied_cost", "most_tokens_of_mixtures", "run_passes", "sensitivity", "verify_ledger",
+    "implied_alpha", "implied_cost", "limits_of_text", "most_tokens_of_mixtures", "run_passes", "sensitivity",
+    "verify_ledger",
 ]  # fmt: skip

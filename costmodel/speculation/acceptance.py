@@ -7,7 +7,7 @@ an estimate; what is certain is 1 to γ + 1 tokens per pass. (Leviathan et al., 
 from sympy import E, Eq, Expr, Integer, LambertW, Piecewise, diff, log
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, ratio, whole
+from costmodel.exact import Number, is_plain, ratio, smallest, whole
 from costmodel.symbols import alpha, cost_ratio, gamma
 
 
@@ -74,10 +74,10 @@ def sensitivity(alpha: Number = alpha, gamma: Number = gamma) -> Number:
 
 
 def most_tokens_of_mixtures(alpha: Number = alpha, gamma: Number = gamma) -> Number:
-    """1 + α·γ: the most tokens per pass when rounds differ in difficulty and α is only their average.
+    """1 + α·γ: the most tokens per pass when rounds differ in difficulty and α is their average *over rounds*.
 
     E is convex in α, so by Jensen's inequality any mixture of easy and hard rounds yields at least E(α, γ); the chord
-    from E(0, γ) = 1 to E(1, γ) = γ + 1 bounds it from above.
+    from E(0, γ) = 1 to E(1, γ) = γ + 1 bounds it from above. An average over the text obeys `limits_of_text` instead.
 
     Examples
     --------
@@ -85,6 +85,28 @@ def most_tokens_of_mixtures(alpha: Number = alpha, gamma: Number = gamma) -> Num
     4.25
     """
     return 1 + checked_share("alpha", alpha) * gamma
+
+
+def limits_of_text(alpha: Number, gamma: Number) -> tuple[Number, Number]:
+    """What tokens per pass can be when α is the average *over the tokens of the text*, however acceptances depend.
+
+    A round ends with a rejection or a bonus. Over n tokens there are J ≤ (1 - α)·n rejections and b bonuses, and
+    J + b ≥ (1 - α)·n since a bonus spares at most one rejection; whole rounds take γ + 1 tokens each. So tokens per
+    pass lie between (γ + 1)/(γ + 1 - α·γ) and the smaller of γ + 1 and 1/(1 - α).
+
+    Returns
+    -------
+    the least and the most
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in limits_of_text(0.65, 5)]
+    [2.182, 2.857]
+    """
+    checked_share("alpha", alpha)
+    gamma = whole(gamma, "gamma", at_least=0)
+    least = ratio(gamma + 1, gamma + 1 - alpha * gamma)
+    return least, gamma + 1 if alpha == 1 else smallest(gamma + 1, ratio(1, 1 - alpha))
 
 
 def ideal_speedup(alpha: Number = alpha, gamma: Number = gamma, cost_ratio: Number = cost_ratio) -> Number:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from costmodel.speculation.acceptance import ideal_speedup, implied_cost, most_tokens_of_mixtures
+from costmodel.speculation.acceptance import ideal_speedup, implied_cost, limits_of_text, most_tokens_of_mixtures
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,13 @@ class LeviathanRow:
 
     @property
     def ceiling(self) -> float:
-        """1 + α·γ: the most that any mixture of rounds with this average allows."""
+        """1 + α·γ: the most that easy and hard rounds allow, if α is their average."""
         return most_tokens_of_mixtures(self.alpha, self.gamma)
+
+    @property
+    def most_of_text(self) -> float:
+        """The most that any text allows, if α is the average over its tokens."""
+        return limits_of_text(self.alpha, self.gamma)[1]
 
     @property
     def implied_cost(self) -> float:

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.lab.decoder import TinyDecoder
-from costmodel.lab.speculation import CachedDecoder, Filters, ModelDraft, speculative_generate
+from costmodel.lab.speculation import CachedDecoder, Filters, ModelDraft, long_run, speculative_generate
 from costmodel.lab.speculation import expected_tokens_per_round as lab_tokens
 from costmodel.lab.transformer import Decoder
 from costmodel.model import Model
 from costmodel.passes import ForwardPass
-from costmodel.speculation import expected_tokens, run_passes
+from costmodel.speculation import expected_tokens, limits_of_text, run_passes
 from tests.agreement.test_counted_is_symbolic import SWITCHES, WHOLE, pair, shapes
 
 
@@ -65,3 +65,26 @@ def test_the_targets_passes_are_counted_as_they_happen(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("guesses", [0, 1, 6])
 def test_one_estimate_in_both_towers(rate: float, guesses: int) -> None:
     assert lab_tokens(rate, guesses) == pytest.approx(expected_tokens(rate, guesses), rel=1e-15)
+
+
+@given(size=st.integers(1, 5), guesses=st.integers(0, 6), sharp=st.floats(0.05, 3), seed=st.integers(0, 999))
+def test_no_text_leaves_the_limits_of_its_average(size: int, guesses: int, sharp: float, seed: int) -> None:
+    """Exact long runs of random tables, from nearly certain to nearly flat, against the limits for α over the text."""
+    draws = np.random.default_rng(seed)
+    target, draft = (draws.dirichlet(np.full(size, sharp), size) * 0.999 + 0.001 / size for _ in range(2))
+    tokens, rate = long_run(target, draft, guesses)
+    least, most = limits_of_text(min(rate, 1), guesses)
+    assert least - 1e-9 <= tokens <= most + 1e-9
+
+
+@pytest.mark.parametrize("guesses", [1, 4])
+def test_the_limits_are_reached(guesses: int) -> None:
+    """Rounds that are all easy or all hard, and hard tokens that fall on the bonus alone."""
+    eye = np.eye(guesses + 1)
+    ring = np.roll(eye, 1, axis=1)  # token x is followed by x + 1
+    wrong = np.where(np.arange(guesses + 1)[:, None] == guesses, eye, ring)  # and the draft fails after the last one
+    tokens, rate = long_run(ring, wrong, guesses)
+    assert tokens == pytest.approx(guesses + 1) == pytest.approx(1 / (1 - rate))
+    stay = np.array([[1 - 1e-6, 1e-6], [1e-6, 1 - 1e-6]])
+    tokens, rate = long_run(stay, np.array([[1.0, 0.0], [1.0, 0.0]]), guesses)
+    assert tokens == pytest.approx(limits_of_text(rate, guesses)[0], rel=1e-4)
