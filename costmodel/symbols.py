@@ -58,6 +58,7 @@ devices = _letter("devices", "accelerators working together", latex=r"\mathrm{de
 price = _letter("price", "cost of one device for one second", "$/s", r"\mathrm{price}")
 alpha = _letter("alpha", "acceptance rate of drafted tokens", latex=r"\alpha", nonnegative=True)
 gamma = _letter("gamma", "drafted tokens per round", latex=r"\gamma", nonnegative=True)
+cost_ratio = _letter("cost_ratio", "time of one draft step in steps of the target", latex="c")
 p = _letter("p", "target distribution")
 q = _letter("q", "draft distribution")
 index = _letter("i", "summation index")
