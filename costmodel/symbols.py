@@ -60,6 +60,9 @@ alpha = _letter("alpha", "acceptance rate of drafted tokens", latex=r"\alpha", n
 gamma = _letter("gamma", "drafted tokens per round", latex=r"\gamma", nonnegative=True)
 p = _letter("p", "target distribution")
 q = _letter("q", "draft distribution")
+bits = _letter("bits", "bits of a quantized weight", latex=r"\mathrm{bits}")
+group = _letter("group", "weights that share a scale", latex=r"\mathrm{group}")
+scale_bits = _letter("scale_bits", "bits of a group's scale and zero point", latex=r"\mathrm{scale\ bits}")
 index = _letter("i", "summation index")
 
 LATEX_NAMES: dict[Symbol, str] = {letter.symbol: letter.latex for letter in NOTATION.values()}
