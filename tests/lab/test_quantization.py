@@ -1,5 +1,7 @@
 """Rounding, grids, packing: the published numbers, the reported bugs, and what must hold for every matrix."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -261,8 +263,8 @@ def test_bytes_in_memory() -> None:
     found = scheme.quantize(W)
     assert found.nbytes == W.size // 2 + 512 * 2 + 512 // 2
     assert found.nbytes * 8 == W.size * scheme.effective_bits(256, 64)
-    assert Scheme(4, group=0).effective_bits(10, 10) == 4 + 32 / 100
-    assert Scheme(8, group=4).effective_bits(10) == 8 + 3 * 32 / 10  # a ragged group is a group
+    assert Scheme(4, group=0).effective_bits(10, 10) == 4 + Fraction(32, 100)
+    assert Scheme(8, group=4).effective_bits(10) == 8 + Fraction(3 * 32, 10)  # a ragged group is a group
 
 
 def every_number(form: FloatFormat) -> np.ndarray:
