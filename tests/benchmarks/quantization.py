@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from costmodel.lab.quantization import Scheme, gptq, quantize
-from tests.benchmarks.side_by_side import Result, faster
+from tests.benchmarks.side_by_side import Result, faster, timed
 
 SIZE = 4096
 
@@ -52,12 +52,12 @@ def compensation() -> Iterator[Result]:
     """One layer of 2,048 x 2,048 at 4 bits, a scale per row, Hessian and its factor included."""
     rng = np.random.default_rng(0)
     W, X = (rng.normal(size=(n, 2048)).astype(np.float32) for n in (2048, 1024))
-    ours, theirs = gptq(W, X, Scheme(4)).values(), textbook_gptq(W, X, 4)
-    assert np.mean(~np.isclose(ours, theirs, atol=1e-5)) < 0.02  # float32 sums in another order flip some ties
-    what = "GPTQ of 2048 x 2048 fp32"
-    yield faster(
-        what, lambda: gptq(W, X, Scheme(4)), lambda: textbook_gptq(W, X, 4), "the textbook loop", times=2, rounds=3
-    )
+    found = []
+    theirs = timed(lambda: found.append(textbook_gptq(W, X, 4)))  # once each: the loop takes long
+    ours = timed(lambda: found.append(gptq(W, X, Scheme(4)).values()))
+    assert np.mean(~np.isclose(*found, atol=1e-5)) < 0.02  # float32 sums in another order flip some ties
+    ratio = theirs / ours
+    yield Result("GPTQ of 2048 x 2048 fp32", ours, theirs, "the textbook loop", ratio, "≥ 2x as fast", ratio >= 2)
 
 
 def results() -> Iterator[Result]:
