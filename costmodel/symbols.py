@@ -61,6 +61,9 @@ gamma = _letter("gamma", "drafted tokens per round", latex=r"\gamma", nonnegativ
 cost_ratio = _letter("cost_ratio", "time of one draft step in steps of the target", latex="c")
 p = _letter("p", "target distribution")
 q = _letter("q", "draft distribution")
+bits = _letter("bits", "bits of a quantized weight", latex=r"\mathrm{bits}")
+group = _letter("group", "weights that share a scale", latex=r"\mathrm{group}")
+scale_bits = _letter("scale_bits", "bits of a group's scale and zero point", latex=r"\mathrm{scale\ bits}")
 index = _letter("i", "summation index")
 
 LATEX_NAMES: dict[Symbol, str] = {letter.symbol: letter.latex for letter in NOTATION.values()}
