@@ -61,6 +61,13 @@ gamma = _letter("gamma", "drafted tokens per round", latex=r"\gamma", nonnegativ
 p = _letter("p", "target distribution")
 q = _letter("q", "draft distribution")
 index = _letter("i", "summation index")
+block = _letter("block", "tokens that one block of cache memory holds", latex=r"\mathrm{block}")
+requests = _letter("requests", "requests that share a prefix", latex=r"\mathrm{requests}")
+prefix = _letter("prefix", "tokens that every request begins with", latex=r"\mathrm{prefix}")
+suffix = _letter("suffix", "tokens that only one request has", latex=r"\mathrm{suffix}")
+write = _letter("write", "price of a token written to a prompt cache, in plain ones", latex=r"\mathrm{write}")
+read = _letter("read", "price of a token read from a prompt cache, in plain ones", latex=r"\mathrm{read}")
+token_price = _letter("token_price", "price of a plain input token", "$", r"\mathrm{price}_\mathrm{token}")
 
 LATEX_NAMES: dict[Symbol, str] = {letter.symbol: letter.latex for letter in NOTATION.values()}
 
