@@ -25,6 +25,11 @@ def blocks_of(tokens: int, block_tokens: int) -> int:
 class BlockPool:
     """So many blocks, numbered from 0, each free or held by a count of references.
 
+    Attributes
+    ----------
+    size : how many there are
+    peak : the most that were ever used at once
+
     Examples
     --------
     >>> pool = BlockPool(2)
@@ -37,6 +42,7 @@ class BlockPool:
 
     def __init__(self, size: int) -> None:
         self.size = whole("blocks", size, 0)
+        self.peak = 0
         self._references: dict[int, int] = {}  # of blocks in use
         self._returned: list[int] = []
         self._fresh = 0  # the first block never yet taken
@@ -68,6 +74,7 @@ class BlockPool:
         else:
             block, self._fresh = self._fresh, self._fresh + 1
         self._references[block] = 1
+        self.peak = max(self.peak, self.used)
         return block
 
     def share(self, block: int) -> None:
