@@ -41,18 +41,18 @@ def where_memory_goes(requests: int = 600, seed: int = 0, capacity: int = SLOTS)
 
 def blocks_of_four(prompt: int = 20, new: int = 36, block_tokens: int = 4) -> Figure:
     """Blocks that four continuations of one prompt use at most, as they grow: kept apart, sampled, and as beams."""
-    decoder = TinyDecoder()
+    decoder, tokens = TinyDecoder(), [i % 16 for i in range(prompt)]
     steps = list(range(1, new + 1))
     apart = [4 * blocks_of(prompt + n - 1, block_tokens) for n in steps]
-    sampled = [parallel_blocks(decoder, range(prompt), n, 4, block_tokens) for n in steps]
-    beams = [beam_blocks(decoder, range(prompt), n, 4, block_tokens) for n in steps]
+    sampled = [parallel_blocks(decoder, tokens, n, 4, block_tokens) for n in steps]
+    beams = [beam_blocks(decoder, tokens, n, 4, block_tokens) for n in steps]
     with canvas() as (figure, (axes,)):
         lines = ((apart, GREY, "each with a copy"), (sampled, ORANGE, "four samples"), (beams, BLUE, "four beams"))
         for used, color, text in lines:
             axes.step(steps, used, where="post", color=color)
             axes.text(new + 0.6, used[-1], text, color=color, va="center")
         axes.set(xlim=(1, new + 11), ylim=(0, None))
-        saved = [f"{1 - used[-1] / apart[-1]:.0%}" for used in (sampled, beams)]
-        title = f"Samples share their prompt, beams their past too:\n{saved[0]} and {saved[1]} fewer blocks after {new} tokens"
+        saved = " and ".join(f"{1 - used[-1] / apart[-1]:.0%}" for used in (sampled, beams))
+        title = f"Samples share their prompt, beams their past too:\n{saved} fewer blocks after {new} tokens"
         label(axes, title=title, x="tokens generated", y="blocks in use, at most")
     return figure

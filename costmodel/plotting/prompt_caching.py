@@ -54,6 +54,8 @@ def hits_against_capacity(requests: int = 4000, seed: int = 0) -> Figure:
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=10)
         axes.set_ylim(0, 100)
         axes.legend(loc="lower right", title="conversations")
-        title = "A prefix cache works once it holds every open conversation;\nsmaller, it forgets each just before its next turn"
+        title = (
+            "A prefix cache works once it holds every open conversation;\nsmaller, it forgets each before its next turn"
+        )
         label(axes, title=title, x="blocks that the cache holds", y="blocks found (%)")
     return figure
