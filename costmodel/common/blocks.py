@@ -64,7 +64,7 @@ class BlockPool:
     def require(self, blocks: int) -> None:
         """Raise OutOfBlocksError unless so many are free."""
         if blocks > self.free:
-            raise OutOfBlocksError(f"{blocks} blocks needed, {self.free} of {self.size} are free")
+            raise OutOfBlocksError(f"{blocks} block{'s' * (blocks != 1)} needed, {self.free} of {self.size} are free")
 
     def take(self) -> int:
         """A free block, now with one reference: the last returned, else the lowest never used."""

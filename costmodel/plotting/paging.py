@@ -51,7 +51,7 @@ def blocks_of_four(prompt: int = 20, new: int = 36, block_tokens: int = 4) -> Fi
         for used, color, text in lines:
             axes.step(steps, used, where="post", color=color)
             axes.text(new + 0.6, used[-1], text, color=color, va="center")
-        axes.set(xlim=(1, new + 11), ylim=(0, None))
+        axes.set(xlim=(1, new + 11), ylim=(0, None), xticks=range(0, new + 1, 6))
         saved = " and ".join(f"{1 - used[-1] / apart[-1]:.0%}" for used in (sampled, beams))
         title = f"Samples share their prompt, beams their past too:\n{saved} fewer blocks after {new} tokens"
         label(axes, title=title, x="tokens generated", y="blocks in use, at most")

@@ -35,9 +35,9 @@ def cost_against_requests(prefix: int = 10_000, suffix: int = 500, dollars: floa
     return figure
 
 
-def hits_against_capacity(requests: int = 4000, seed: int = 0) -> Figure:
+def hits_against_capacity(requests: int = 2000, seed: int = 0) -> Figure:
     """Share of prompt blocks found, against the size of the cache, for few and many conversations at a time."""
-    sizes = [2**i for i in range(4, 14)]
+    sizes = [2**i for i in range(4, 13)]
     with canvas() as (figure, (axes,)):
         for together, color in ((10, GREEN), (50, BLUE), (250, ORANGE)):
             trace = conversation_trace(requests, seed=seed, together=together)
