@@ -1,0 +1,290 @@
+"""What a pass over sequences of different lengths costs, read off the model's ledger and kept exact.
+
+A ledger in B, T and S has the form weights + experts(B·T) + B·h(T, S): what all sequences share, what the experts of a
+mixture add, and what each sequence adds by itself. So a ragged pass costs weights + experts(tokens) + Σ h(Tᵢ, Sᵢ). Times
+are whole ticks, a unit in which every coefficient is an integer: sums are exact, ties are ties.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+from sympy import Add, Expr, Integer, Min, Poly, Pow, expand, floor, sympify
+
+from costmodel.common.errors import CostModelError
+from costmodel.model import Model
+from costmodel.operation import Widths
+from costmodel.passes import ForwardPass
+from costmodel.sizing import Deployment
+from costmodel.symbols import B, S, T
+
+
+def _fraction(value: Expr) -> Fraction:
+    """An exact fraction; a float (the average of mixed formats) as the fraction it is."""
+    if not value.is_number:
+        raise CostModelError(f"serving needs numbers; {sorted(s.name for s in value.free_symbols)} have no value")
+    return Fraction(int(value.p), int(value.q)) if value.is_Rational else Fraction(float(value))
+
+
+class Atom:
+    """min(u, v) or ⌊u/c⌋ inside a formula: its parts are linear in T and S."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.is_min = isinstance(expr, Min)
+        above, below = (expr.args, 1) if self.is_min else ((expr.args[0].as_numer_denom()[0],), expr.args[0].as_numer_denom()[1])
+        self.below = int(below)
+        self.parts = [tuple(int(p.coeff(t)) for t in (T, S)) + (int(p.subs({T: 0, S: 0})),) for p in above]
+
+    def value(self, tokens: int, context: int) -> int:
+        """At T and S."""
+        found = [t * tokens + s * context + one for t, s, one in self.parts]
+        return min(found) if self.is_min else found[0] // self.below
+
+
+class Polynomial:
+    """A formula in T, S and their atoms, of degree two at most, with exact coefficients.
+
+    Examples
+    --------
+    >>> Polynomial(3 * S * T + Min(S, 10)).at(2, 30)
+    Fraction(190, 1)
+    """
+
+    def __init__(self, expr: Expr) -> None:
+        expr = expand(sympify(expr))
+        found = sorted(expr.atoms(Min, floor), key=str)
+        self.atoms = [Atom(atom) for atom in found]
+        terms = Poly(expr, T, S, *found).terms() if expr.free_symbols else [((0, 0), expr)]
+        self.terms: list[tuple[Fraction, int, int]] = []
+        for powers, coefficient in terms:
+            factors = [place + 1 for place, power in enumerate(powers) for _ in range(power)]
+            if len(factors) > 2:
+                raise CostModelError(f"a pass is not quadratic in its tokens: {expr}")
+            self.terms.append((_fraction(coefficient), *([0, 0, *factors][-2:])))
+
+    def scaled(self, unit: Fraction) -> "Polynomial":
+        """Every coefficient times `unit`, as integers where they come out whole."""
+        copy = object.__new__(Polynomial)
+        copy.atoms = self.atoms
+        scaled = [(c * unit, i, j) for c, i, j in self.terms]
+        copy.terms = [(int(c) if c.denominator == 1 else c, i, j) for c, i, j in scaled]
+        return copy
+
+    @property
+    def denominators(self) -> list[int]:
+        """Of every coefficient."""
+        return [Fraction(c).denominator for c, _, _ in self.terms]
+
+    def at(self, tokens: int, context: int) -> Fraction | int:
+        """Value at T and S."""
+        v = [1, tokens, context, *[atom.value(tokens, context) for atom in self.atoms]]
+        return sum([c * v[i] * v[j] for c, i, j in self.terms])
+
+
+class Piecewise:
+    """A formula in S alone that is linear between known contexts: windows end, chunks begin anew.
+
+    Examples
+    --------
+    >>> line = Piecewise(Polynomial(3 * S + 2 * Min(S, 10)))
+    >>> line.at(4), line.at(12), line.last(4), line.last(12)
+    ((20, 5), (56, 3), 10, None)
+    """
+
+    def __init__(self, formula: Polynomial) -> None:
+        self.constant: int | Fraction = 0
+        self.slope: int | Fraction = 0
+        self.windows: list[tuple[int | Fraction, int]] = []
+        self.chunks: list[tuple[int | Fraction, int]] = []
+        for coefficient, one, place in formula.terms:
+            if one:
+                raise CostModelError("a decode step is not linear in the context")
+            if place == 0:
+                self.constant += coefficient
+            elif place == 2:
+                self.slope += coefficient
+            else:
+                self._atom(coefficient, formula.atoms[place - 3])
+
+    def _atom(self, coefficient: int | Fraction, atom: Atom) -> None:
+        context = next((p for p in atom.parts if p[1] == 1), None)
+        if atom.is_min and context == (0, 1, 0):
+            self.windows.append((coefficient, next(one for _, s, one in atom.parts if not s)))
+        elif not atom.is_min and context == (0, 1, -1):
+            self.chunks.append((coefficient, atom.below))
+        else:
+            raise CostModelError("a decode step depends on the context in a way that is not understood")
+
+    def at(self, context: int) -> tuple[int, int]:
+        """Value at S, and by how much it grows a step until the piece ends."""
+        value, slope = self.constant + self.slope * context, self.slope
+        for coefficient, window in self.windows:
+            if context < window:
+                value, slope = value + coefficient * context, slope + coefficient
+            else:
+                value += coefficient * window
+        for coefficient, chunk in self.chunks:
+            value += coefficient * ((context - 1) // chunk)
+        return value, slope
+
+    def last(self, context: int) -> int | None:
+        """The last context for which the piece at S holds; None if it never ends."""
+        ends = [window for _, window in self.windows if context < window]
+        ends += [chunk * ((context - 1) // chunk + 1) for _, chunk in self.chunks]
+        return min(ends, default=None)
+
+
+def _terms(expr: Expr) -> tuple[Expr, Expr, Expr]:
+    """Split a total in B, T and S: what is shared, experts(B·T), and h(T, S) of each sequence."""
+    shared, experts, own = [], [], []
+    for term in Add.make_args(expand(sympify(expr))):
+        if not term.has(B):
+            shared.append(term)
+        elif any(isinstance(p, Pow) and p.exp.has(B) for p in term.atoms(Pow)):
+            experts.append(term)
+        else:
+            own.append(expand(term / B))
+    if any(part.has(S, T) for part in shared) or any(part.has(B) for part in own):
+        raise CostModelError("a pass does not split into what is shared and what each sequence adds")
+    return Add(*shared), Add(*experts), Add(*own)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two sides of the roofline: the terms of FLOPs over the peak, or of bytes over the bandwidth."""
+
+    shared: Fraction
+    experts: Expr
+    decode: Polynomial
+    prefill: Polynomial
+    rate: Fraction
+
+    @classmethod
+    def of(cls, decode: Expr, chunk: Expr, rate: Fraction) -> "Side":
+        """From the ledger's totals for one new token and for T of them."""
+        shared, experts, one = _terms(decode)
+        shared_too, experts_too, many = _terms(chunk)
+        if expand(shared - shared_too) != 0 or expand(experts_too.subs(T, 1) - experts) != 0:
+            raise CostModelError("one new token and many do not read the same weights")
+        return cls(_fraction(shared), experts, Polynomial(one), Polynomial(many), rate)
+
+    def denominators(self) -> Iterable[int]:
+        """Those that a tick must divide out."""
+        parts = [Fraction(c) for formula in (self.decode, self.prefill) for c, _, _ in formula.terms]
+        return [(c / self.rate).denominator for c in (*parts, self.shared)]
+
+
+class PassCosts:
+    """The cost of any pass of a deployment, in whole ticks.
+
+    Parameters
+    ----------
+    deployment : with numbers throughout
+
+    Attributes
+    ----------
+    ticks_per_s : integer, so that every coefficient is whole
+    compute, memory, cache : a decoding sequence's share of the step and the bytes it keeps, linear between breaks in S;
+        the cache in units of 1/cache_unit byte
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    >>> costs = PassCosts(d)
+    >>> costs.seconds(costs.decode([8192] * 16)) == d.decode(16, 8192).seconds_per_token
+    True
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        if deployment.textbook:
+            raise CostModelError("serving is timed by the roofline; textbook=True has no pass of prompts and tokens together")
+        self.deployment = deployment
+        flops, moved = self._totals(deployment.model, deployment.widths)
+        device = deployment.accelerator
+        sides = Side.of(*flops, _fraction(sympify(device.peak(deployment.compute)))), Side.of(
+            *moved, _fraction(sympify(device.bandwidth))
+        )
+        self.ticks_per_s = lcm(2, *(d for side in sides for d in side.denominators()))
+        units = [self.ticks_per_s / side.rate for side in sides]
+        self._shared = [int(side.shared * unit) for side, unit in zip(sides, units, strict=True)]
+        self._experts = [
+            (float(unit), [_fraction_pair(term) for term in Add.make_args(side.experts)]) if side.experts != 0 else None
+            for side, unit in zip(sides, units, strict=True)
+        ]
+        self._seen: list[dict[int, int]] = [{}, {}]
+        self.compute, self.memory = (
+            Piecewise(side.decode.scaled(unit)) for side, unit in zip(sides, units, strict=True)
+        )
+        self._prefill = [side.prefill.scaled(unit) for side, unit in zip(sides, units, strict=True)]
+        kept = Polynomial(deployment.cache_bytes(S))
+        self.cache_unit = lcm(*kept.denominators)
+        self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
+
+    @staticmethod
+    def _totals(model: Model, widths: Widths) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+        one, many = model.decode(B, S).sized(widths), model.forward(ForwardPass(B, T, S)).sized(widths)
+        return (one.flops, many.flops), (one.bytes, many.bytes)
+
+    @cached_property
+    def lines(self) -> tuple[Piecewise, Piecewise, Piecewise]:
+        """Compute, memory and cache of one decoding sequence."""
+        return self.compute, self.memory, self.cache
+
+    def last(self, context: int) -> int | None:
+        """The last context for which all three pieces at S hold; None if they never end."""
+        ends = [end for line in self.lines if (end := line.last(context)) is not None]
+        return min(ends, default=None)
+
+    def shared(self, side: int, tokens: int) -> int:
+        """Weights, and the experts that `tokens` tokens are expected to use, to the nearest tick; side 0 computes."""
+        experts = self._experts[side]
+        if experts is None:
+            return self._shared[side]
+        seen = self._seen[side]
+        if tokens not in seen:
+            unit, terms = experts
+            seen[tokens] = self._shared[side] + round(sum(unit * c * base**tokens for c, base in terms))
+        return seen[tokens]
+
+    def prefill(self, tokens: int, context: int) -> tuple[int, int]:
+        """What T new tokens of one sequence add to a pass over S: (compute, memory) [tick]; one token is a decode step."""
+        if tokens == 1:
+            return self.compute.at(context)[0], self.memory.at(context)[0]
+        return self._prefill[0].at(tokens, context), self._prefill[1].at(tokens, context)
+
+    def mixed(self, contexts: Iterable[int], chunks: Iterable[tuple[int, int]]) -> int:
+        """One pass: a token for each of `contexts`, and T tokens over S for each of `chunks` [tick]."""
+        contexts, chunks = list(contexts), list(chunks)
+        tokens = len(contexts) + sum(t for t, _ in chunks)
+        compute, memory = self.shared(0, tokens), self.shared(1, tokens)
+        for context in contexts:
+            compute, memory = compute + self.compute.at(context)[0], memory + self.memory.at(context)[0]
+        for t, s in chunks:
+            more = self.prefill(t, s)
+            compute, memory = compute + more[0], memory + more[1]
+        return max(compute, memory)
+
+    def decode(self, contexts: Iterable[int]) -> int:
+        """One step of sequences at these contexts [tick]."""
+        return self.mixed(contexts, ())
+
+    def cache_bytes(self, tokens: int) -> int:
+        """What one sequence of so many tokens keeps, in whole bytes."""
+        return -(-self.cache.at(tokens)[0] // self.cache_unit) if tokens else 0
+
+    def ticks(self, seconds: float | Fraction) -> int:
+        """The first tick at or after a time."""
+        return -int(-Fraction(seconds) * self.ticks_per_s // 1)
+
+    def seconds(self, ticks: int) -> float:
+        """Ticks as seconds."""
+        return ticks / self.ticks_per_s
+
+
+def _fraction_pair(term: Expr) -> tuple[float, float]:
+    """c·q^(B·T) as (c, q)."""
+    power = next(p for p in term.atoms(Pow) if p.exp.has(B))
+    return float(term / power), float(power.base ** (power.exp / (B * T if power.exp.has(T) else B)))
