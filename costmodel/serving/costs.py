@@ -33,7 +33,9 @@ class Atom:
 
     def __init__(self, expr: Expr) -> None:
         self.is_min = isinstance(expr, Min)
-        above, below = (expr.args, 1) if self.is_min else ((expr.args[0].as_numer_denom()[0],), expr.args[0].as_numer_denom()[1])
+        above, below = (
+            (expr.args, 1) if self.is_min else ((expr.args[0].as_numer_denom()[0],), expr.args[0].as_numer_denom()[1])
+        )
         self.below = int(below)
         self.parts = [tuple(int(p.coeff(t)) for t in (T, S)) + (int(p.subs({T: 0, S: 0})),) for p in above]
 
@@ -200,12 +202,15 @@ class PassCosts:
 
     def __init__(self, deployment: Deployment) -> None:
         if deployment.textbook:
-            raise CostModelError("serving is timed by the roofline; textbook=True has no pass of prompts and tokens together")
+            raise CostModelError(
+                "serving is timed by the roofline; textbook=True has no pass of prompts and tokens together"
+            )
         self.deployment = deployment
         flops, moved = self._totals(deployment.model, deployment.widths)
         device = deployment.accelerator
-        sides = Side.of(*flops, _fraction(sympify(device.peak(deployment.compute)))), Side.of(
-            *moved, _fraction(sympify(device.bandwidth))
+        sides = (
+            Side.of(*flops, _fraction(sympify(device.peak(deployment.compute)))),
+            Side.of(*moved, _fraction(sympify(device.bandwidth))),
         )
         self.ticks_per_s = lcm(2, *(d for side in sides for d in side.denominators()))
         units = [self.ticks_per_s / side.rate for side in sides]
@@ -275,9 +280,14 @@ class PassCosts:
         """What one sequence of so many tokens keeps, in whole bytes."""
         return -(-self.cache.at(tokens)[0] // self.cache_unit) if tokens else 0
 
+    def transfer(self, tokens: int, link: float) -> int:
+        """Ticks that the cache of so many tokens takes over a link [byte/s], the last one whole."""
+        return self.ticks(Fraction(self.cache_bytes(tokens)) / Fraction(link))
+
     def ticks(self, seconds: float | Fraction) -> int:
         """The first tick at or after a time."""
-        return -int(-Fraction(seconds) * self.ticks_per_s // 1)
+        above, below = seconds.as_integer_ratio()
+        return -(-above * self.ticks_per_s // below)
 
     def seconds(self, ticks: int) -> float:
         """Ticks as seconds."""

@@ -131,7 +131,9 @@ def interval_formulas(deployment: Deployment) -> dict[str, Expr]:
     step = deployment.decode(B, S).timing
     sides = {name: expand(getattr(step, f"{name}_seconds").subs(S, S + index)) for name in ("memory", "compute")}
     if not all(side.is_polynomial(index) for side in sides.values()):
-        raise CostModelError(f"{deployment.model.name}: a step is not linear in the context; its pieces are summed apart")
+        raise CostModelError(
+            f"{deployment.model.name}: a step is not linear in the context; its pieces are summed apart"
+        )
     sums = {name: factor(summation(side, (index, 0, M - 1))) for name, side in sides.items()}
     meets = solve(sides["compute"] - sides["memory"], index)
     return sums | {"crossover": cancel(meets[0])} if meets else sums
