@@ -1,8 +1,8 @@
 """What a pass over sequences of different lengths costs, read off the model's ledger and kept exact.
 
 A ledger in B, T and S has the form weights + experts(B·T) + B·h(T, S): what all sequences share, what the experts of a
-mixture add, and what each sequence adds by itself. So a ragged pass costs weights + experts(tokens) + Σ h(Tᵢ, Sᵢ). Times
-are whole ticks, a unit in which every coefficient is an integer: sums are exact, ties are ties.
+mixture add, and what each sequence adds by itself. So a ragged pass costs weights + experts(tokens) + Σ h(Tᵢ, Sᵢ).
+Times are whole ticks, a unit in which every coefficient is an integer: sums are exact, ties are ties.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm
 
-from sympy import Add, Expr, Integer, Min, Poly, Pow, expand, floor, sympify
+from sympy import Add, Expr, Min, Poly, Pow, expand, floor, sympify
 
 from costmodel.common.errors import CostModelError
 from costmodel.model import Model
@@ -37,7 +37,7 @@ class Atom:
             (expr.args, 1) if self.is_min else ((expr.args[0].as_numer_denom()[0],), expr.args[0].as_numer_denom()[1])
         )
         self.below = int(below)
-        self.parts = [tuple(int(p.coeff(t)) for t in (T, S)) + (int(p.subs({T: 0, S: 0})),) for p in above]
+        self.parts = [(int(p.coeff(T)), int(p.coeff(S)), int(p.subs({T: 0, S: 0}))) for p in above]
 
     def value(self, tokens: int, context: int) -> int:
         """At T and S."""
@@ -223,7 +223,7 @@ class PassCosts:
         self.compute, self.memory = (
             Piecewise(side.decode.scaled(unit)) for side, unit in zip(sides, units, strict=True)
         )
-        self._prefill = [side.prefill.scaled(unit) for side, unit in zip(sides, units, strict=True)]
+        self.prefills = [side.prefill.scaled(unit) for side, unit in zip(sides, units, strict=True)]
         kept = Polynomial(deployment.cache_bytes(S))
         self.cache_unit = lcm(*kept.denominators)
         self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
@@ -255,10 +255,10 @@ class PassCosts:
         return seen[tokens]
 
     def prefill(self, tokens: int, context: int) -> tuple[int, int]:
-        """What T new tokens of one sequence add to a pass over S: (compute, memory) [tick]; one token is a decode step."""
+        """What T new tokens over S add to a pass, one of them being a decode step: (compute, memory) [tick]."""
         if tokens == 1:
             return self.compute.at(context)[0], self.memory.at(context)[0]
-        return self._prefill[0].at(tokens, context), self._prefill[1].at(tokens, context)
+        return self.prefills[0].at(tokens, context), self.prefills[1].at(tokens, context)
 
     def mixed(self, contexts: Iterable[int], chunks: Iterable[tuple[int, int]]) -> int:
         """One pass: a token for each of `contexts`, and T tokens over S for each of `chunks` [tick]."""

@@ -60,8 +60,8 @@ def interval(c0: Number, c1: Number, m0: Number, m1: Number, steps: int) -> Numb
 
 def fewest_steps(first: Number, growth: Number, steps: int, target: Number) -> int:
     """The fewest steps n ≤ `steps` of one line whose sum reaches `target`: the root of a quadratic, made exact."""
-    slack = 2 * first - growth
-    n = int(4 * target / (slack + sqrt(slack * slack + 8.0 * growth * target)))
+    slack = 2.0 * first - growth
+    n = int(4.0 * target / (slack + sqrt(slack * slack + 8.0 * growth * target)))
     n = min(max(n, 1), steps)
     while n < steps and line_sum(first, growth, n) < target:
         n += 1

@@ -51,10 +51,14 @@ class Memory:
 
     def never(self, who: Sequence) -> str:
         """Why a request can never be served; empty if it can."""
-        needs = self.bytes(who.prompt + who.output - 1)
+        return self.refusal(who.prompt + who.output - 1)
+
+    def refusal(self, tokens: int) -> str:
+        """What is wrong with a cache of so many tokens; empty if it fits."""
+        needs = self.bytes(tokens)
         if needs <= self.budget:
             return ""
-        return f"its cache of {who.prompt + who.output - 1:,} tokens takes {needs:,} byte; there are {self.budget:,}"
+        return f"its cache of {tokens:,} tokens takes {needs:,} byte; there are {self.budget:,}"
 
     def _next(self, decoding: Decoding, filling: Iterable[Sequence], ahead: int = 1) -> int:
         """Bytes when every decoding sequence has `ahead` more tokens, and every other is about to decode."""

@@ -29,8 +29,8 @@ class Policy:
         away ("recompute") or moved out over the link and back ("swap")
     block : tokens of a block of cache; memory is given out in whole blocks
     link : what moves caches off the device and between devices [byte/s]; PCIe 5.0 x16 unless given
-    prefix_blocks : where a trace knows its blocks, how many of past prompts are kept for reuse, at most; they lie outside
-        the cache budget and reading them back is taken as free. 0 keeps none, None forgets none
+    prefix_blocks : where a trace knows its blocks, how many of past prompts are kept for reuse, at most; they lie
+        outside the cache budget and reading them back is taken as free. 0 keeps none, None forgets none
 
     Examples
     --------

@@ -80,6 +80,8 @@ def simulate(
             (places, Replica(costs, policy, arrivals(part, costs), len(part), **_about(part), watch=watch).run())
             for places, part in _in_turn(trace, replicas)
         ]
+    if progress is not None:
+        progress(len(trace), len(trace))
     return _gathered(trace, costs, logs, replicas, spare)
 
 
@@ -103,7 +105,7 @@ class _Watch:
 
     def __call__(self) -> None:
         self.done += 1
-        if self.done == self.total or self.done % max(1, self.total // 100) == 0:
+        if self.done < self.total and self.done % max(1, self.total // 100) == 0:
             self.progress(self.done, self.total)
 
 

@@ -167,7 +167,7 @@ class Reference:
                         running.append(r)
             if static and all(r.made >= r.output for r in running):
                 running.clear()
-        assert not (waiting or filling or running)
+        assert not waiting + filling + running
         return self
 
 

@@ -1,10 +1,8 @@
 """The event simulator does what a plain step-by-step loop does, exactly, under every policy."""
 
-from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +10,7 @@ from costmodel import Accelerator, Deployment, transformer
 from costmodel.layers import Attention, Mlp, Moe
 from costmodel.model import Block, Model
 from costmodel.serving import PassCosts, Policy, Trace, simulate
-from tests.serving.oracle import Reference, reference, requests_of
+from tests.serving.oracle import Reference, reference
 
 TINY = {"V": 64, "D": 16, "F": 32, "N": 4, "K": 2, "H": 4}
 ATTENTION = {"width": 16, "heads": 4, "kv_heads": 2, "head_width": 4}
@@ -28,11 +26,11 @@ MODELS = {
     "chunks": stack(Attention(chunk=6, **ATTENTION), Mlp(16, 32)),
     "experts": stack(Attention(**ATTENTION), Moe(Mlp(16, 8), experts=8, active=2)),
 }
-# Seconds of the same size as a request's; at the ridge of these a batch passes from memory to compute within an interval.
+# On each, steps take about as long as requests wait; "balanced" passes from memory to compute within intervals.
 DEVICES = {"memory": (2**24, 2**14), "balanced": (2**17, 2**15), "compute": (2**15, 2**17), "odd": (99_991, 30_011)}
 
 
-@lru_cache(maxsize=None)
+@cache
 def costs_of(model: str, device: str, spare: int) -> PassCosts:
     peak, bandwidth = DEVICES[device]
     chosen = MODELS[model]
