@@ -14,7 +14,8 @@ import numpy as np
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
 from costmodel.serving import interval as closed_forms
-from costmodel.serving.costs import PassCosts, Polynomial
+from costmodel.serving.costs import PassCosts
+from costmodel.serving.formula import Polynomial
 from costmodel.serving.interval import interval, steps_until, weighted
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy

@@ -62,7 +62,7 @@ def simulate(
     >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
     >>> result = simulate(Trace([0.0, 0.001], [1000, 500], [100, 200]), d)
     >>> result.steps, result.served, round(1e3 * result.makespan_s)
-    (201, 2, 934)
+    (201, 2, 922)
     """
     replicas, costs = whole(replicas, "replicas", limit=10**6), PassCosts(deployment)
     watch = None if progress is None else _Watch(len(trace), progress)
