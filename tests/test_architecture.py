@@ -22,6 +22,7 @@ FLOORS = {
     "caching": 7, "generation": 7, "paging": 7, "sampling": 7,
     "sizing": 8,
     "textbook": 9, "quantities": 9,
+    "serving": 9,
     "__init__": 10,
     "cli": 11, "plotting": 11, "explore": 11, "__main__": 12,
 }  # fmt: skip
