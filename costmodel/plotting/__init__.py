@@ -6,7 +6,7 @@ from costmodel.plotting.architectures import (
     local_and_global,
     who_shares_keys_and_values,
 )
-from costmodel.plotting.batching import slots_over_time, use_against_slots
+from costmodel.plotting.batching import slots_over_time, use_against_slots, waiting_against_load
 from costmodel.plotting.beyond import (
     cache_against_state,
     recall_against_pairs,
@@ -38,7 +38,7 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
-        slots_over_time, use_against_slots, where_memory_goes, blocks_of_four,
+        slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
         cost_against_requests, hits_against_capacity,
     )
 }  # fmt: skip

@@ -6,8 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from costmodel.hardware import accelerator
 from costmodel.lab.batching import ServingRun, simulate_continuous_batching, simulate_static_batching
-from costmodel.plotting.style import BLUE, GREY, LIGHT, ORANGE, canvas, label
+from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, canvas, label
+from costmodel.serving import Policy, simulate, synthetic_trace
+from costmodel.sizing import Deployment
+from costmodel.zoo import load
 
 LENGTHS = tuple(np.random.default_rng(0).integers(5, 120, 32).tolist())
 
@@ -57,4 +61,29 @@ def use_against_slots(mean: int = 100, requests: int = 4096, seed: int = 0) -> F
         share = 100 / harmonic[7]
         title = f"The larger a static batch, the more of it waits: of 8 slots {share:.0f} % work"
         label(axes, title=title, x="slots", y="slot-steps in use (%)")
+    return figure
+
+
+def waiting_against_load(model: str = "llama-3-8b", on: str = "h100-sxm", slots: int = 64) -> Figure:
+    """Time to first token and slow gaps between tokens, against requests per second, under three policies."""
+    deployment, rates = Deployment(load(model), accelerator(on)), [1, 2, 4, 8, 16, 24, 32]
+    traces = [synthetic_trace(requests=800, rate=rate) for rate in rates]
+    policies = (("static", "o-", ORANGE), ("continuous", "s-", BLUE), ("chunked", "^-", GREEN))
+    first, gaps = {}, {}
+    with canvas(1, 2, figsize=(8.0, 4.4)) as (figure, axes):
+        for kind, marker, color in policies:
+            results = [simulate(trace, deployment, Policy(kind=kind, slots=slots)) for trace in traces]
+            first[kind] = [float(np.median(r.ttft_s)) for r in results]
+            gaps[kind] = [1e3 * float(np.nanpercentile(r.tpot_s, 99)) for r in results]
+            axes[0].plot(rates, first[kind], marker, color=color, label=kind)
+            axes[1].plot(rates, gaps[kind], marker, color=color, label=kind)
+        axes[0].set_yscale("log")
+        axes[1].set_ylim(0, None)
+        axes[1].legend(loc="lower right")
+        static, refilled = first["static"][3], first["continuous"][3]
+        title = f"First token at 8 requests/s:\n{static:.1f} s static, {refilled:.2f} s refilled"
+        label(axes[0], title=title, x="requests per second", y="median time to first token (s)")
+        whole, chunks = gaps["continuous"][5], gaps["chunked"][5]
+        title = f"Slowest 1 % at 24 requests/s:\n{whole:.0f} ms a token, {chunks:.0f} in chunks"
+        label(axes[1], title=title, x="requests per second", y="99th percentile, per token (ms)")
     return figure
