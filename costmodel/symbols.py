@@ -65,6 +65,13 @@ bits = _letter("bits", "bits of a quantized weight", latex=r"\mathrm{bits}")
 group = _letter("group", "weights that share a scale", latex=r"\mathrm{group}")
 scale_bits = _letter("scale_bits", "bits of a group's scale and zero point", latex=r"\mathrm{scale\ bits}")
 index = _letter("i", "summation index")
+block = _letter("block", "tokens that one block of cache memory holds", latex=r"\mathrm{block}")
+requests = _letter("requests", "requests that share a prefix", latex=r"\mathrm{requests}")
+prefix = _letter("prefix", "tokens that every request begins with", latex=r"\mathrm{prefix}")
+suffix = _letter("suffix", "tokens that only one request has", latex=r"\mathrm{suffix}")
+write = _letter("write", "price of a token written to a prompt cache, in plain ones", latex=r"\mathrm{write}")
+read = _letter("read", "price of a token read from a prompt cache, in plain ones", latex=r"\mathrm{read}")
+token_price = _letter("token_price", "price of a plain input token", "$", r"\mathrm{price}_\mathrm{token}")
 
 LATEX_NAMES: dict[Symbol, str] = {letter.symbol: letter.latex for letter in NOTATION.values()}
 
