@@ -11,6 +11,7 @@ from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.roofline import Timing, timing
+from costmodel.sizing.questions import Questions
 from costmodel.symbols import B, S
 
 FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
@@ -82,7 +83,7 @@ class _ComputeBound(Timing):
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(Questions):
     """A model on an accelerator.
 
     Parameters
