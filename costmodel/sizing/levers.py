@@ -11,7 +11,21 @@ from costmodel.exact import Number
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import dollars, joules_per_token, paid_devices
-from costmodel.symbols import B, K, P, S, b_a, b_kv, b_w, memory_bandwidth, peak, price, replicas, utilisation
+from costmodel.symbols import (
+    B,
+    K,
+    P,
+    S,
+    b_a,
+    b_kv,
+    b_w,
+    interconnect,
+    memory_bandwidth,
+    peak,
+    price,
+    replicas,
+    utilisation,
+)
 
 
 def exact(value: Number) -> Number:
@@ -23,14 +37,13 @@ def exact(value: Number) -> Number:
 
 @dataclass(frozen=True)
 class Use:
-    """How a deployment is used: batch B, context S, prompt, replicas, price [$/hour of a device], utilisation."""
+    """How a deployment is used: batch B, context S, prompt, price [$/hour of a device], utilisation."""
 
     batch: Number = 1
     context: Number = 1024
     prompt: Number | None = None
     price: Number | None = None
     utilisation: Number = 1
-    replicas: Number = 1
 
     @property
     def prompt_tokens(self) -> Number:
@@ -86,7 +99,9 @@ def _used(name: str, symbol: Symbol, plural: str, unit: str = "", *, whole: bool
 
 def _stored(name: str, field: str, width: str, symbol: Symbol) -> Lever:
     now = lambda d, _: getattr(d.widths, width)  # noqa: E731
-    return Lever(name, symbol, name.replace("_", " "), "bit", lambda d, use: (replace(d, **{field: symbol}), use), now, 8)
+    return Lever(
+        name, symbol, name.replace("_", " "), "bit", lambda d, use: (replace(d, **{field: symbol}), use), now, 8
+    )
 
 
 def _with_accelerator(d: Deployment, **figures: object) -> Deployment:
@@ -95,6 +110,14 @@ def _with_accelerator(d: Deployment, **figures: object) -> Deployment:
 
 def _peaked(d: Deployment, use: Use) -> tuple[Deployment, Use]:
     return _with_accelerator(d, peaks={d.accelerator.peak_dtype(d.compute): peak}), use
+
+
+def _connected(d: Deployment, _: Use) -> Number | None:
+    return d.accelerator.interconnect if d.parallel.shards else None
+
+
+def _copied(d: Deployment, use: Use) -> tuple[Deployment, Use]:
+    return replace(d, parallel=replace(d.parallel, replicas=replicas)), use
 
 
 def kv_heads(model: Model) -> Number:
@@ -114,7 +137,10 @@ def kv_heads(model: Model) -> Number:
 
 def query_heads(model: Model) -> Number | None:
     """N, where the layers state it."""
-    return next((x.heads for block, _ in model.blocks for x in block.layers if hasattr(x, "kv_heads") and hasattr(x, "heads")), None)
+    return next(
+        (x.heads for block, _ in model.blocks for x in block.layers if hasattr(x, "kv_heads") and hasattr(x, "heads")),
+        None,
+    )
 
 
 def with_kv_heads(model: Model, heads: Number) -> Model:
@@ -141,7 +167,9 @@ LEVERS: dict[str, Lever] = {
         Lever("kv_heads", K, "number of KV heads", "heads",
               lambda d, use: (replace(d, model=with_kv_heads(d.model, K)), use),
               lambda d, _: kv_heads(d.model), whole=True),
-        _used("replicas", replicas, "number of replicas", whole=True),
+        Lever("interconnect", interconnect, "interconnect", "byte/s",
+              lambda d, use: (_with_accelerator(d, interconnect=interconnect), use), _connected),
+        Lever("replicas", replicas, "number of replicas", "", _copied, lambda d, _: d.parallel.replicas, whole=True),
         _used("price", price, "price", "$/hour"),
         _used("utilisation", utilisation, "utilisation"),
     )
@@ -155,8 +183,9 @@ def _dollars_out(d: Deployment, use: Use) -> Number:
 
 
 def _dollars_in(d: Deployment, use: Use) -> Number:
-    seconds = d.prefill(use.prompt_tokens, 1).seconds
-    return dollars(seconds, use.prompt_tokens, use.dollars_per_hour, paid_devices(d), use.utilisation)
+    at_once = d.parallel.data
+    seconds = d.prefill(use.prompt_tokens, at_once).seconds
+    return dollars(seconds, at_once * use.prompt_tokens, use.dollars_per_hour, paid_devices(d), use.utilisation)
 
 
 def _joules(d: Deployment, use: Use) -> Number:
@@ -169,7 +198,7 @@ METRICS: dict[str, Metric] = {
         Metric("latency", "seconds per output token", "s", lambda d, u: d.decode(u.batch, u.context).seconds_per_token),
         Metric("ttft", "time to first token", "s", lambda d, u: d.prefill(u.prompt_tokens, 1).seconds),
         Metric("throughput", "output tokens per second", "token/s",
-               lambda d, u: u.replicas * d.decode(u.batch, u.context).tokens_per_s, at_most=False),
+               lambda d, u: d.decode(u.batch, u.context).tokens_per_s, at_most=False),
         Metric("memory", "weights and caches", "byte", lambda d, u: d.memory_bytes(u.batch, u.context)),
         Metric("dollars_per_million", "cost of a million output tokens", "$", _dollars_out),
         Metric("dollars_per_million_input", "cost of a million input tokens", "$", _dollars_in),

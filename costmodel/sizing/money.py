@@ -9,8 +9,9 @@ MILLION = 10**6
 
 
 def paid_devices(deployment: Deployment) -> Number:
-    """Devices behind one copy of the deployment."""
-    return deployment.accelerator.devices
+    """Devices that one replica occupies."""
+    spread = deployment.parallel
+    return deployment.accelerator.devices * spread.stage_devices * spread.pipeline
 
 
 def checked_utilisation(utilisation: Number) -> Number:
@@ -64,10 +65,11 @@ def dollars_per_million(
     """
     prompt = context if prompt is None else prompt
     devices = paid_devices(deployment)
-    read = deployment.prefill(prompt, 1).seconds
+    at_once = deployment.parallel.data  # prompts that are read side by side
+    read = deployment.prefill(prompt, at_once).seconds
     step = deployment.decode(batch, context).seconds_per_token
     return {
-        "input": dollars(read, prompt, price, devices, utilisation),
+        "input": dollars(read, at_once * prompt, price, devices, utilisation),
         "output": dollars(step, batch, price, devices, utilisation),
     }
 

@@ -6,16 +6,10 @@ from dataclasses import dataclass
 from costmodel.common.errors import CostModelError
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import Use, metric
+from costmodel.sizing.words import titled
 from costmodel.tables import Table, rate, with_prefix
 
 FITS = ("fits", "does not fit")
-
-
-def titled(deployment: Deployment) -> str:
-    """A deployment in a few words."""
-    d = deployment
-    weights = d.model.stored_dtype() if d.weights is None else d.weights
-    return f"{d.model.name} on {d.accelerator.name}, weights {weights}, cache {d.cache}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,9 @@ class Point:
     dollars_per_million: float | None = None
 
 
-def point(deployment: Deployment, batch: int, context: int, price: float | None = None, utilisation: float = 1) -> Point:
+def point(
+    deployment: Deployment, batch: int, context: int, price: float | None = None, utilisation: float = 1
+) -> Point:
     """The deployment at this batch and context."""
     step = deployment.decode(batch, context)
     money = None
@@ -103,7 +99,9 @@ def pareto(
         if d.fits(b, context)
     ]
     if not tried:
-        raise CostModelError(f"nothing fits: none of {len(deployments)} deployments holds any batch at {context:,} tokens")
+        raise CostModelError(
+            f"nothing fits: none of {len(deployments)} deployments holds any batch at {context:,} tokens"
+        )
     loss = lambda p: -p.throughput if against == "throughput" else p.dollars_per_million  # noqa: E731
     front: list[Point] = []
     for one in sorted(tried, key=lambda p: (p.latency, loss(p))):

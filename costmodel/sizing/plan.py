@@ -13,8 +13,10 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import whole
 from costmodel.hardware import accelerator
 from costmodel.model import Model
+from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, MILLION, paid_devices
+from costmodel.sizing.words import format_words, spread_words
 from costmodel.tables import Table, with_prefix
 
 LARGEST_BATCH = 4096  # where memory sets no limit
@@ -55,17 +57,15 @@ class Choice:
 
     Attributes
     ----------
-    hardware, sharding : accelerator, and over how many of them one copy is sharded
-    deployment, batch, replicas, devices : what runs, and how often
+    hardware, deployment, batch : what runs; the copies are in `deployment.parallel.replicas`
+    devices : of all copies
     latency, ttft : seconds per output token, to the first token [s]
     dollars_per_hour, dollars_per_million : of everything; of a million output tokens [$]
     """
 
     hardware: str
-    sharding: object
     deployment: Deployment
     batch: int
-    replicas: int
     devices: int
     latency: float
     ttft: float
@@ -75,7 +75,7 @@ class Choice:
     @property
     def words(self) -> str:
         """The choice in one line."""
-        return f"{self.devices} x {self.hardware}, {option_words(self.sharding, self.deployment)}, batch {self.batch}"
+        return f"{self.devices} x {self.hardware}, {option_words(self.deployment)}, batch {self.batch}"
 
     @property
     def order(self) -> tuple[float, float, int]:
@@ -83,10 +83,9 @@ class Choice:
         return self.dollars_per_hour, self.latency, self.batch
 
 
-def option_words(sharding: object, d: Deployment) -> str:
-    """What a choice fixes beside the accelerator."""
-    how = "whole" if sharding == 1 else f"sharded over {sharding}" if isinstance(sharding, int) else str(sharding)
-    return f"{how}, weights {d.weights or d.model.stored_dtype()}, cache {d.cache}"
+def option_words(d: Deployment) -> str:
+    """What a choice fixes beside the accelerator and the copies."""
+    return f"{spread_words(replace(d.parallel, replicas=1))}, {format_words(d)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,9 +122,7 @@ def busy_seconds(d: Deployment, load: Load, batch: int) -> float:
     return d.prefill(load.prompt, 1).seconds + load.generated * d.decode(batch, load.context).seconds_per_token / batch
 
 
-def choice(
-    d: Deployment, hardware: str, sharding: object, batch: int, load: Load, price: float, utilisation: float
-) -> Choice:
+def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, utilisation: float) -> Choice:
     """The choice at this batch: as many copies as the load needs."""
     needed = load.requests_per_s * busy_seconds(d, load, batch) / utilisation
     copies = max(1, ceil(needed * (1 - ROUNDING)))
@@ -133,14 +130,13 @@ def choice(
     cost = devices * price
     written = load.requests_per_s * load.generated * HOUR / MILLION
     step, first = d.decode(batch, load.context).seconds_per_token, d.prefill(load.prompt, 1).seconds
-    return Choice(hardware, sharding, d, batch, copies, devices, step, first, cost, cost / written)
+    everything = replace(d, parallel=replace(d.parallel, replicas=copies))
+    return Choice(hardware, everything, batch, devices, step, first, cost, cost / written)
 
 
 def sharded(d: Deployment, ways: object) -> Deployment:
-    """The deployment over several devices: an int takes them as one ideal device, without communication."""
-    if ways == 1:
-        return d
-    return replace(d, accelerator=d.accelerator.times(ways))
+    """One copy spread over several devices; a number is the devices that split every matrix."""
+    return replace(d, parallel=ways if isinstance(ways, Parallel) else Parallel(tensor=ways))
 
 
 def plan(
@@ -154,7 +150,7 @@ def plan(
     ----------
     model, slo, load : what is served, what is promised, what is asked for
     prices : {accelerator: $ per device and hour}; these are the accelerators considered
-    shardings : over how many devices one copy is spread
+    shardings : how one copy is spread: Parallel(tensor=…, pipeline=…, …), or a number of devices that split every matrix
     weights, cache : formats to consider
     utilisation : share of the time that copies may be busy; below 1 leaves room for waves
     most_devices : how many can be had
@@ -174,14 +170,17 @@ def plan(
     found: list[Choice] = []
     rejected: list[tuple[str, str]] = []
     for hardware, price in prices.items():
-        for sharding, d in _options(model, hardware, shardings, weights, cache, options):
-            answer = _best_batch(d, hardware, sharding, slo, load, price, utilisation)
+        for d in _options(model, hardware, shardings, weights, cache, options):
+            try:
+                answer = _best_batch(d, hardware, slo, load, price, utilisation)
+            except CostModelError as refused:  # this model cannot be split so, or the figures for it are not on record
+                answer = str(refused)
             if isinstance(answer, Choice) and most_devices is not None and answer.devices > most_devices:
                 answer = f"needs {answer.devices} devices, {most_devices} can be had"
             if isinstance(answer, Choice):
                 found.append(answer)
             else:
-                rejected.append((f"{hardware}, {option_words(sharding, d)}", answer))
+                rejected.append((f"{hardware}, {option_words(d)}", answer))
     if not found:
         reasons = "; ".join(f"{what}: {why}" for what, why in rejected) or "no accelerator was given a price"
         raise CostModelError(f"nothing meets the SLO: {reasons}")
@@ -193,16 +192,14 @@ def plan(
 
 def _options(
     model: Model, hardware: str, shardings: Sequence, weights: Sequence, cache: Sequence, options: Mapping
-) -> Iterator[tuple[object, Deployment]]:
+) -> Iterator[Deployment]:
     for sharding in shardings:
         for w in weights:
             for c in cache:
-                yield sharding, sharded(Deployment(model, accelerator(hardware), weights=w, cache=c, **options), sharding)
+                yield sharded(Deployment(model, accelerator(hardware), weights=w, cache=c, **options), sharding)
 
 
-def _best_batch(
-    d: Deployment, hardware: str, sharding: object, slo: Slo, load: Load, price: float, utilisation: float
-) -> Choice | str:
+def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float, utilisation: float) -> Choice | str:
     """The best batch, or why there is none.
 
     Latency and memory grow with the batch, the work per request shrinks: the largest batch that is allowed needs the
@@ -222,11 +219,11 @@ def _best_batch(
             alone = with_prefix(step(1), "s", 3)
             return f"one sequence alone takes {alone} per token, {with_prefix(slo.latency, 's', 3)} promised"
         most = _last(lambda batch: step(batch) <= slo.latency, most)
-    made = lambda batch: choice(d, hardware, sharding, batch, load, price, utilisation)  # noqa: E731
-    fewest = made(most).replicas
-    if made(1).replicas == fewest:
+    made = lambda batch: choice(d, hardware, batch, load, price, utilisation)  # noqa: E731
+    fewest = made(most).devices
+    if made(1).devices == fewest:
         return made(1)
-    return made(1 + _last(lambda batch: made(batch).replicas > fewest, most))
+    return made(1 + _last(lambda batch: made(batch).devices > fewest, most))
 
 
 def _last(holds: Callable[[int], bool], most: int) -> int:
@@ -236,4 +233,3 @@ def _last(holds: Callable[[int], bool], most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
-

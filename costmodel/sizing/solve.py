@@ -60,7 +60,9 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
     turned = lever(unknown)
     targets = {name: exact(conditions.pop(name)) for name in list(conditions) if name in METRICS}
     if extra := set(conditions) - set(USES):
-        raise CostModelError(f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}")
+        raise CostModelError(
+            f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"
+        )
     if not targets:
         raise CostModelError(f"nothing to solve for: give a target, one of {', '.join(METRICS)}")
     if turned.name in conditions:
@@ -144,7 +146,7 @@ class _Crossing:
 
     def _reachable(self, meets: np.ndarray) -> bool:
         """Whether a usable value is among those that meet the target: at least one sequence, at most all heads."""
-        allowed = (GRID >= 1 if self.lever.whole else GRID > 0) & (GRID <= self._ceiling())
+        allowed = (GRID >= 1 if self.lever.whole else GRID > 0) & (self._ceiling() >= GRID)
         edges = [x for x in (1.0 if self.lever.whole else None, self._ceiling()) if x and np.isfinite(x)]
         return bool(meets[allowed].any() or any(self.meets(x * (1 - ROUNDING)) or self.meets(x) for x in edges))
 
@@ -200,7 +202,9 @@ class _Crossing:
 
     def _usable(self) -> int | str | None:
         """A whole number, a divisor of the query heads, a format: the nearest on the side that meets the target."""
-        near: Callable = lambda n: n <= self.root * (1 + ROUNDING) if self.below_meets else n >= self.root * (1 - ROUNDING)  # noqa: E731
+        near: Callable = lambda n: (
+            n <= self.root * (1 + ROUNDING) if self.below_meets else n >= self.root * (1 - ROUNDING)
+        )
         choose = max if self.below_meets else min
         if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
             return choose(n for n in range(1, heads + 1) if heads % n == 0 and near(n))

@@ -15,12 +15,15 @@ from costmodel.common.extras import needed
 from costmodel.evaluate import compile_formulas
 from costmodel.exact import is_plain
 from costmodel.hardware import Accelerator, accelerator
+from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import LEVERS, METRICS, USES, Lever, Use, formula, lever
+from costmodel.sizing.money import paid_devices
+from costmodel.sizing.words import spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
-CHOICES = ("weights", "cache", "activations", "accelerator")  # axes of names: one deployment each
-ALWAYS_OPEN = ("bandwidth", "peak")
+CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
+ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
 
 def sweep(
@@ -35,7 +38,7 @@ def sweep(
         active `dask.distributed` client has its workers, so that a reduction of any number of points fits in memory
     axes : numbers (a sequence makes an axis, a single number a condition) for batch, context, prompt, bandwidth, peak,
         weight_bits, cache_bits, activation_bits, kv_heads, replicas, price, utilisation; names for weights, cache,
-        activations (formats) and accelerator
+        activations (formats), accelerator and parallel
 
     Returns
     -------
@@ -55,11 +58,11 @@ def sweep(
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
     options = axes[chosen]
     rest = {name: values for name, values in axes.items() if name != chosen}
-    if isinstance(options, str | Accelerator):
+    if isinstance(options, str | Accelerator | Parallel):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
     options = list(options)
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
-    axis = xarray.DataArray([getattr(one, "name", one) for one in options], dims=chosen, name=chosen)
+    axis = xarray.DataArray([_called(one) for one in options], dims=chosen, name=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
                           combine_attrs="drop_conflicts")  # fmt: skip
     order = [name for name in axes if name in found.dims]
@@ -73,14 +76,19 @@ def _set(deployment: Deployment, name: str, value: object) -> Deployment:
     return replace(deployment, **{name: value})
 
 
+def _called(value: object) -> str:
+    return spread_words(value) if isinstance(value, Parallel) else getattr(value, "name", value)
+
+
 def about(deployment: Deployment) -> dict[str, str | float | int]:
     """The deployment in attributes that any file format holds."""
     d = deployment
     width = lambda value: value if isinstance(value, str) else str(value)  # noqa: E731
     return {
-        "model": d.model.name, "accelerator": d.accelerator.name, "devices": d.accelerator.devices,
+        "model": d.model.name, "accelerator": d.accelerator.name, "devices": paid_devices(d) * d.parallel.replicas,
         "weights": width(d.model.stored_dtype() if d.weights is None else d.weights), "cache": width(d.cache),
         "activations": width(d.activations), "compute": d.compute, "reserve": float(d.reserve),
+        "parallel": spread_words(d.parallel),
         "method": "textbook" if d.textbook else "roofline",
     }  # fmt: skip
 
@@ -95,7 +103,7 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
     symbols = {LEVERS[name].symbol: value / LEVERS[name].scale for name, value in values.items()}
     turned = [LEVERS[name] for name in (*axes, *(n for n in values if n not in USES and n not in axes))]
     for name in ALWAYS_OPEN:
-        if name not in values:
+        if name not in values and LEVERS[name].now(d, use) is not None:
             turned.append(LEVERS[name])
             symbols[LEVERS[name].symbol] = np.asarray(float(LEVERS[name].now(d, use)))
     lengths = tuple(values[name].size for name in axes)
@@ -103,7 +111,9 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
     formulas = {name: formula(name, d, use, turned) for name in metrics}
     found = {}
     for dims, names in _by_dims(formulas, axes).items():
-        arrays = _evaluated([formulas[name] for name in names], symbols, dims, dict(zip(axes, pieces or (), strict=False)))
+        arrays = _evaluated(
+            [formulas[name] for name in names], symbols, dims, dict(zip(axes, pieces or (), strict=False))
+        )
         for name, array in zip(names, arrays, strict=True):
             attrs = {"units": METRICS[name].unit, "long_name": METRICS[name].meaning}
             found[name] = xarray.Variable(dims, array, attrs)
