@@ -150,7 +150,7 @@ def plan(
     ----------
     model, slo, load : what is served, what is promised, what is asked for
     prices : {accelerator: $ per device and hour}; these are the accelerators considered
-    shardings : how one copy is spread: Parallel(tensor=…, pipeline=…, …), or a number of devices that split every matrix
+    shardings : how one copy is spread: Parallel(tensor=…, …), or a number of devices that split every matrix
     weights, cache : formats to consider
     utilisation : share of the time that copies may be busy; below 1 leaves room for waves
     most_devices : how many can be had

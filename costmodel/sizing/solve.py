@@ -1,7 +1,5 @@
 """One unknown from a target: in closed form branch by branch, or by bracketing the root; or why there is none."""
 
-from collections.abc import Callable
-
 import numpy as np
 from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fraction, together
 from sympy import solve as sympy_solve
@@ -202,16 +200,17 @@ class _Crossing:
 
     def _usable(self) -> int | str | None:
         """A whole number, a divisor of the query heads, a format: the nearest on the side that meets the target."""
-        near: Callable = lambda n: (
-            n <= self.root * (1 + ROUNDING) if self.below_meets else n >= self.root * (1 - ROUNDING)
-        )
         choose = max if self.below_meets else min
         if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
-            return choose(n for n in range(1, heads + 1) if heads % n == 0 and near(n))
+            return choose(n for n in range(1, heads + 1) if heads % n == 0 and self._near(n))
         if self.lever.whole:
             slack = ROUNDING * max(1.0, self.root)
             return int(np.floor(self.root + slack)) if self.below_meets else max(1, int(np.ceil(self.root - slack)))
         if self.lever.name.endswith("_bits"):
-            fitting = [f for f in FORMATS.values() if near(float(f.bytes))]
+            fitting = [f for f in FORMATS.values() if self._near(float(f.bytes))]
             return choose(fitting, key=lambda f: f.bytes).name if fitting else None
         return None
+
+    def _near(self, value: float) -> bool:
+        """Whether a value lies on the side of the root that meets the target."""
+        return value <= self.root * (1 + ROUNDING) if self.below_meets else value >= self.root * (1 - ROUNDING)

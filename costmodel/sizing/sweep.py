@@ -13,16 +13,16 @@ from sympy import Expr, Symbol
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
 from costmodel.evaluate import compile_formulas
-from costmodel.exact import is_plain
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, METRICS, USES, Lever, Use, formula, lever
+from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever
 from costmodel.sizing.money import paid_devices
 from costmodel.sizing.words import spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
 CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
+ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
 
@@ -97,16 +97,17 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
     """The sweep of one deployment over axes of numbers."""
     import xarray
 
+    given = {**given, **{name: value for name, value in ALWAYS_GIVEN.items() if name not in given}}
     values = {name: _checked(LEVERS[name], value) for name, value in given.items()}
-    axes = [name for name, value in values.items() if value.ndim]
-    use = Use(**{name: _plain(value) for name, value in values.items() if name in USES and not value.ndim})
-    symbols = {LEVERS[name].symbol: value / LEVERS[name].scale for name, value in values.items()}
-    turned = [LEVERS[name] for name in (*axes, *(n for n in values if n not in USES and n not in axes))]
+    axes = list(values)  # a single number is an axis of one point, so that it is computed like any other
+    use = Use()
+    symbols = {LEVERS[name].symbol: value.reshape(-1) / LEVERS[name].scale for name, value in values.items()}
+    turned = [LEVERS[name] for name in axes]
     for name in ALWAYS_OPEN:
         if name not in values and LEVERS[name].now(d, use) is not None:
             turned.append(LEVERS[name])
             symbols[LEVERS[name].symbol] = np.asarray(float(LEVERS[name].now(d, use)))
-    lengths = tuple(values[name].size for name in axes)
+    lengths = tuple(value.size for value in values.values())
     pieces = None if chunks is None else _chunk_shape(lengths, chunks)
     formulas = {name: formula(name, d, use, turned) for name in metrics}
     found = {}
@@ -118,10 +119,11 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
             attrs = {"units": METRICS[name].unit, "long_name": METRICS[name].meaning}
             found[name] = xarray.Variable(dims, array, attrs)
     coords = {
-        name: xarray.Variable((name,) if value.ndim else (), value, {"units": LEVERS[name].unit})
+        name: xarray.Variable((name,), value.reshape(-1), {"units": LEVERS[name].unit})
         for name, value in values.items()
     }
-    return xarray.Dataset({name: found[name] for name in metrics}, coords, about(d))
+    swept = xarray.Dataset({name: found[name] for name in metrics}, coords, about(d))
+    return swept.squeeze([name for name, value in values.items() if value.ndim == 0])
 
 
 def _checked(turned: Lever, value: object) -> np.ndarray:
@@ -133,11 +135,6 @@ def _checked(turned: Lever, value: object) -> np.ndarray:
         wanted = "whole numbers, at least 1" if turned.whole else "above 0"
         raise CostModelError(f"{turned.name} must be {wanted}, got {array.min():g}")
     return array
-
-
-def _plain(value: np.ndarray) -> int | float:
-    number = value.item()
-    return int(number) if is_plain(number) and number == int(number) else number
 
 
 def _by_dims(formulas: Mapping[str, Expr], axes: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
