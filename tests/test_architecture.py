@@ -20,8 +20,10 @@ FLOORS = {
     "model": 5,
     "roofline": 6, "zoo": 6,
     "generation": 7, "sampling": 7,
+    "calibration": 7,
     "sizing": 8,
-    "textbook": 9, "quantities": 9, "evidence": 9,
+    "textbook": 9, "quantities": 9,
+    "evidence": 9,
     "__init__": 10,
     "cli": 11, "plotting": 11, "explore": 11, "__main__": 12,
 }  # fmt: skip

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, replace
 
 from costmodel.common.errors import CostModelError
-from costmodel.evidence.table import Measurement
 from costmodel.evidence.names import device_named, model_named
+from costmodel.evidence.table import Measurement
 from costmodel.exact import quotient
 from costmodel.hardware import Accelerator
 from costmodel.ops import Op, contract

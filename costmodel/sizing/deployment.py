@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, ratio, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
@@ -11,6 +12,7 @@ from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.roofline import Timing, timing
+from costmodel.sizing.forecast import forecast, interrupted, setting
 from costmodel.symbols import B, S
 
 FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
@@ -94,6 +96,15 @@ class Deployment:
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
         counted, norms and biases left out; prefill time is 2·params·tokens/peak
+    calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
+        software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated="vllm").decode(batch=8, context=1024)
+    >>> step.timing.parts["weights"] < step.seconds_per_token < 2 * step.timing.parts["weights"]
+    True
     """
 
     model: Model
@@ -105,8 +116,11 @@ class Deployment:
     reserve: Number = 0
     compute: str = "bf16"
     textbook: bool = False
+    calibrated: bool | str = False
 
     def __post_init__(self) -> None:
+        if self.textbook and self.calibrated:
+            raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
         reserve = self.reserve
         if is_plain(reserve) and not 0 <= reserve < 1:
             raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
@@ -173,17 +187,25 @@ class Deployment:
     def _decode_ledger(self, batch: Number, context: Number) -> Ledger:
         return self.model.decode(batch, context).sized(self.widths)
 
-    def decode(self, batch: Number = B, context: Number = S) -> Decode:
+    @cached_property
+    def _setting(self) -> Setting:
+        return setting(self.accelerator, self.widths, self.calibrated)
+
+    def decode(self, batch: Number = B, context: Number = S, *, generated: Number | None = None) -> Decode:
         """One decode step: latency, throughput, what binds, memory.
 
         Parameters
         ----------
         batch, context : sequences, and tokens each attends to; numbers or symbols
+        generated : calibrated alone: tokens each sequence generates before another takes its place, whose prefill
+            then interrupts the others; None for no newcomers
 
         Returns
         -------
         Decode
         """
+        if generated is not None and not self.calibrated:
+            raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
         batch, context = whole(batch, "batch"), whole(context, "context")
         memory, bandwidth, peak = (
             self.memory_bytes(batch, context),
@@ -193,7 +215,12 @@ class Deployment:
         if self.textbook:
             step: Timing = _MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
-            step = timing(self._decode_ledger(batch, context), self.accelerator, self.compute)
+            ledger = self._decode_ledger(batch, context)
+            step = timing(ledger, self.accelerator, self.compute)
+            if self.calibrated:
+                step = forecast(step, self.model, ledger, self._setting, batch, batch)
+                if generated is not None:
+                    step = interrupted(step, self.model, self._setting, batch, context, generated)
         return Decode(step, batch, context, memory)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:
@@ -207,7 +234,11 @@ class Deployment:
         if self.textbook:
             flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
             return _ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
-        return timing(self.model.prefill(batch, prompt).sized(self.widths), self.accelerator, self.compute)
+        ledger = self.model.prefill(batch, prompt).sized(self.widths)
+        found = timing(ledger, self.accelerator, self.compute)
+        if self.calibrated:
+            return forecast(found, self.model, ledger, self._setting, batch, batch * prompt)
+        return found
 
     @cached_property
     def formulas(self) -> dict[str, Number]:
