@@ -10,8 +10,8 @@ from costmodel.calibration.setting import Setting
 from costmodel.calibration.terms import OVERLAPPED, Term, interruption_terms, pass_terms, total_seconds
 
 __all__ = [
-    "AVERAGE", "OVERLAPPED", "Calibration", "Engine", "Setting", "Term", "engine", "fitted", "interruption_terms", "pass_terms",
-    "total_seconds",
+    "AVERAGE", "OVERLAPPED", "Calibration", "Engine", "Setting", "Term", "engine", "fitted", "interruption_terms",
+    "pass_terms", "total_seconds",
 ]  # fmt: skip
 
 

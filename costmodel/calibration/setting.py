@@ -40,7 +40,7 @@ class Setting:
     accelerator: Accelerator
     weight_bits: float
     cache_bits: float
-    engine: Engine = Engine()
+    engine: Engine
 
     @property
     def precision(self) -> str:

@@ -12,6 +12,7 @@ from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.roofline import Timing, timing
+from costmodel.sizing.closed_forms import ComputeBound, MemoryBound
 from costmodel.sizing.forecast import forecast, interrupted, setting
 from costmodel.symbols import B, S
 
@@ -53,34 +54,6 @@ class Decode:
     def bound(self) -> str:
         """ "memory" or "compute"."""
         return self.timing.bound
-
-
-class _MemoryBound(Timing):
-    """The textbook's simplification of decoding: bytes/bandwidth, whatever the arithmetic."""
-
-    @property
-    def seconds(self) -> Number:
-        """bytes/bandwidth [s]."""
-        return self.memory_seconds
-
-    @property
-    def bound(self) -> str:
-        """Memory, by assumption."""
-        return "memory"
-
-
-class _ComputeBound(Timing):
-    """The textbook's simplification of prefilling: flops/peak, whatever the traffic."""
-
-    @property
-    def seconds(self) -> Number:
-        """flops/peak [s]."""
-        return self.compute_seconds
-
-    @property
-    def bound(self) -> str:
-        """Compute, by assumption."""
-        return "compute"
 
 
 @dataclass(frozen=True)
@@ -213,7 +186,7 @@ class Deployment:
             self.accelerator.peak(self.compute),
         )
         if self.textbook:
-            step: Timing = _MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
+            step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
             ledger = self._decode_ledger(batch, context)
             step = timing(ledger, self.accelerator, self.compute)
@@ -233,7 +206,7 @@ class Deployment:
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
             flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
-            return _ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
+            return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
         ledger = self.model.prefill(batch, prompt).sized(self.widths)
         found = timing(ledger, self.accelerator, self.compute)
         if self.calibrated:
