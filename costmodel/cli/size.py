@@ -2,6 +2,7 @@
 
 import argparse
 
+from costmodel.calibration import fitted
 from costmodel.cli._arguments import (
     add_assume_family,
     add_deployment,
@@ -29,6 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
     )
+    parser.add_argument(
+        "--calibrated", nargs="?", const=True, default=False, metavar="SOFTWARE",
+        help="a forecast fitted to published measurements, with its error, in place of the bound (as SOFTWARE runs)",
+    )  # fmt: skip
     add_json(parser)
 
 
@@ -66,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
         cache=options.cache,
         reserve=options.reserve,
         textbook=options.textbook,
+        calibrated=options.calibrated,
     )
     prompt = options.prompt or options.context
     found = answer(deployment, options.batch, options.context, prompt)
@@ -95,6 +101,9 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         if deployment.textbook
         else "the fastest that physics allows: one roofline over the whole pass"
     )
+    if deployment.calibrated:
+        software = "average software" if deployment.calibrated is True else deployment.calibrated
+        method = f"forecast for {software}, from published measurements"
     lines = [
         f"{model.name} on {device.name}: weights {weights}, cache {deployment.cache}, arithmetic {computed}",
         f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({method})",
@@ -113,6 +122,8 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
     notes = notes_on(model)
     if model.positions and max(context, prompt) > model.positions:
         notes.append(f"the model was made for contexts up to {model.positions:,}")
+    if deployment.calibrated:
+        notes.append(f"a forecast: {fitted().stated_error}")
     if computed != deployment.compute:
         notes.append(f"{device.name} has no {deployment.compute} units: timed at its {computed} peak")
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])

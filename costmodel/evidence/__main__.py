@@ -4,11 +4,15 @@ from importlib.resources import as_file, files
 
 from costmodel.evidence.fit import family_of, fifth_of, fit, held_out, source_of, summary, training_rows
 
-HEADER = """# Constants of the calibrated forecast, fitted to data/evidence.csv; written by `python -m costmodel.evidence`.
+HEADER = """# Constants of the forecast, fitted to data/evidence.csv; written by `python -m costmodel.evidence`.
 #
 # Efficiencies are shares of the recorded rates; layer, step, sequence and all_reduce are seconds; what ends in the name
 # of a software family is a factor by which it departs from the average one (see costmodel/calibration/terms.py).
 """
+ERRORS = (
+    "# |forecast/measured - 1| on decode rows with batch and lengths stated, each held out of the fit: one fifth by",
+    "# the hash of its id, each fifth in turn, each source in turn, each family of software in turn.",
+)
 
 
 def written() -> str:
@@ -21,11 +25,7 @@ def written() -> str:
         "software": summary(held_out(family_of).values()),
     }
     lines = [HEADER, "[constants]", *(f'"{name}" = {value!r}' for name, value in constants.items())]
-    lines += [
-        "",
-        "# |forecast/measured - 1| on decode rows with batch and lengths stated, held out: one fifth by the hash of",
-    ]
-    lines += ["# its id, each fifth in turn, each source in turn, each family of software in turn.", "[error]"]
+    lines += ["", *ERRORS, "[error]"]
     for name, found in error.items():
         lines.append(f"{name} = {{ {', '.join(f'{key} = {value!r}' for key, value in found.items())} }}")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Fit the constants to the table, and hold parts of it back to see how wrong they are on what they were not fitted to."""
+"""Fit the constants to the table, and hold parts of it back to see how wrong they are on what they have not seen."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache

@@ -126,7 +126,7 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     >>> from costmodel.evidence.table import measurements
     >>> found = bound(measurements()[0])
     >>> found.binds, round(found.utilisation, 3)
-    ('memory', 0.681)
+    ('memory', 0.683)
     """
     if row.hardware == UNKNOWN:
         return Bound(row.value)

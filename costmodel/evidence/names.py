@@ -74,6 +74,7 @@ def device_named(name: str) -> Accelerator:
     """
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     devices = _records()["devices"]
+    wanted = _records()["cards"].get(wanted, wanted)
     if wanted in devices:
         return Accelerator(wanted, devices[wanted]["capacity"], devices[wanted]["bandwidth"], {})
     if wanted in accelerators():

@@ -8,6 +8,7 @@ from costmodel.calibration import Setting, Term, engine, fitted, interruption_te
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.table import Measurement
 
+QUEUED = ("under load", "queueing")  # a first token that waited for others says nothing about one prefill
 MEMORY_USED = 0.9  # share of the memory that servers fill; requests beyond it wait
 
 
@@ -51,7 +52,7 @@ def passes(row: Measurement) -> tuple[Passes, ...]:
 
 def forecastable(row: Measurement) -> bool:
     """Whether the row says what was run: honest, on known hardware, with a batch, and not measured in a queue."""
-    if not row.honest or row.hardware == "unknown" or row.batch is None or "under load" in row.note:
+    if not row.honest or row.hardware == "unknown" or row.batch is None or any(word in row.note for word in QUEUED):
         return False
     if row.phase == "prefill":
         return bool(device_named(row.hardware).peaks)

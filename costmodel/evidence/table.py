@@ -61,7 +61,7 @@ class Measurement:
 
     @property
     def published_decode(self) -> bool:
-        """Whether it is the latency of a decode step with its batch and lengths stated: what a prediction is judged on."""
+        """Whether it is a decode latency with its batch and lengths stated: what a forecast is judged on."""
         return self.honest and self.phase == "decode" and None not in (self.batch, self.prompt, self.generated)
 
 

@@ -14,7 +14,7 @@ from costmodel.calibration import (
     total_seconds,
 )
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain
+from costmodel.exact import Number, is_plain, quotient
 from costmodel.hardware import Accelerator
 from costmodel.model import Model
 from costmodel.operation import Widths
@@ -80,7 +80,7 @@ def interrupted(
 
     The context is the average one, prompt + generated/2. Software that batches statically is never interrupted.
     """
-    prompt = context - generated / 2
+    prompt = context - quotient(generated, 2)
     if is_plain(prompt) and prompt < 1:
         raise CostModelError(f"generated ({generated}) leaves no prompt in an average context of {context}")
     if where.engine.batching == "static":

@@ -25,7 +25,7 @@ def test_half_the_bandwidth_would_be_noticed() -> None:
 
 
 def test_a_peak_with_32_bit_accumulation_alone_would_be_beaten() -> None:
-    """TinyChat's prefill accumulates in fp16, llama.cpp's multiplies in int8: the card's bf16 peak is no bound for them."""
+    """TinyChat accumulates in fp16, llama.cpp multiplies in int8: the card's bf16 peak does not bound them."""
     card = device_named("rtx-4090")
     for name in ("tinychatpf-012", "llamacpp-006"):
         found = bound(ROWS[name])
