@@ -23,7 +23,7 @@ FLOORS = {
     "calibration": 7,
     "sizing": 8,
     "textbook": 9, "quantities": 9,
-    "evidence": 9,
+    "evidence": 9, "host": 9,
     "__init__": 10,
     "cli": 11, "plotting": 11, "explore": 11, "__main__": 12,
 }  # fmt: skip
