@@ -22,8 +22,8 @@ FLOORS = {
     "generation": 7, "sampling": 7,
     "sizing": 8,
     "textbook": 9, "quantities": 9,
-    "__init__": 10,
-    "cli": 11, "plotting": 11, "explore": 11, "__main__": 12,
+    "__init__": 10, "explore": 10,
+    "cli": 11, "plotting": 11, "__main__": 12,
 }  # fmt: skip
 TECHNIQUES = {"generation", "sampling"}  # one technique each: never import each other
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "models": "list the models known by name, or write one out as a config.json",
     "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",
     "explain": "show a quantity's formula, its symbols with meaning and unit, and its value for a model",
+    "explore": "write the interactive page: sliders over the same formulas, one offline HTML file",
     "tour": "a short walk through the headline numbers, each computed as it prints",
 }
 
