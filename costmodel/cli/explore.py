@@ -7,7 +7,7 @@ from costmodel.cli._arguments import add_deployment
 from costmodel.common.errors import CostModelError
 from costmodel.explore import Catalogue, page
 from costmodel.hardware import accelerator
-from costmodel.zoo import presets
+from costmodel.zoo import load, presets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
+    device = accelerator(options.on)
+    load(options.model)  # refuse a bad model before the others are counted
     catalogue = Catalogue.of([*presets(), options.model])
     html = page(
-        catalogue, model=options.model, on=accelerator(options.on).name, batch=options.batch, context=options.context,
+        catalogue, model=options.model, on=device.name, batch=options.batch, context=options.context,
         weights=options.weights or "stored", cache=options.cache,
     )  # fmt: skip
     try:

@@ -8,7 +8,8 @@ const PARTS = [
   ["dollars_per_million", "cost per million tokens", "$"],
 ];
 const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", free: 0, price: 2 };
-const LIMITS = { batch: [1, 65536], context: [1, 10485760], free: [0, 90], price: [0, 10000] };
+// A context begins at 2: a prompt of one token is a decode step, which some models run by another kernel.
+const LIMITS = { batch: [1, 65536], context: [2, 10485760], free: [0, 90], price: [0, 10000] };
 const STOPS = { batch: 16, context: 20 }; // the sliders end at 2^16 sequences and 2^20 tokens
 const SMOOTH = 4; // stops of a slider between two powers of two
 
@@ -123,7 +124,7 @@ function mount(root, start, changed = () => {}) {
   const slider = (name, words, low, high) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><output id="${id}-${name}-out" for="${id}-${name}"></output></div>
 <input type="range" id="${id}-${name}" data-name="${name}" min="${low}" max="${high}" step="1"></div>`;
   const sized = (name, words) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" aria-label="${words}, exactly" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="1"></div>
-<input type="range" id="${id}-${name}" data-name="${name}" min="0" max="${STOPS[name] * SMOOTH}" step="1"></div>`;
+<input type="range" id="${id}-${name}" data-name="${name}" min="${valueStop(LIMITS[name][0])}" max="${STOPS[name] * SMOOTH}" step="1"></div>`;
   const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "1"}"></div>`;
   root.classList.add("cm");
   root.innerHTML = `<div class="cm-grid"><form class="cm-panel cm-controls" aria-label="What is deployed">

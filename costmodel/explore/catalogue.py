@@ -48,6 +48,7 @@ def formulas(deployment: Deployment) -> dict[str, Number]:
 
 def composed(weights: Number, cache: Number, step: Timing) -> dict[str, Number]:
     """What follows from weights [byte], cache of a sequence [byte] and the timing of a decode step of B sequences."""
+    seconds = step.seconds
     return {
         "weight_bytes": weights,
         "cache_bytes": cache,
@@ -57,11 +58,11 @@ def composed(weights: Number, cache: Number, step: Timing) -> dict[str, Number]:
         "bytes": step.bytes,
         "compute_seconds": step.compute_seconds,
         "memory_seconds": step.memory_seconds,
-        "seconds_per_token": step.seconds,
-        "tokens_per_s": B / step.seconds,
+        "seconds_per_token": seconds,
+        "tokens_per_s": B / seconds,
         "intensity": step.intensity,
         "ridge": step.ridge,
-        "dollars_per_million": MILLION * price * step.seconds / B,
+        "dollars_per_million": MILLION * price * seconds / B,
     }
 
 

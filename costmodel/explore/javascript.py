@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sympy import Expr
+from sympy import Expr, Mul
 from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.mathml import MathMLPresentationPrinter
 
@@ -56,7 +56,7 @@ def javascript(formula: Number, names: Mapping[Expr, str] | None = None) -> str:
     >>> from sympy import Max, floor
     >>> from costmodel.symbols import B, S
     >>> javascript(floor(S / 49) + Max(B, 2 * S))
-    'Math.max(B, 2*S) + Math.floor((S)/(49))'
+    'Math.floor((S)/(49)) + Math.max(B, 2*S)'
     """
     if is_plain(formula):
         return repr(float(formula)) if not float(formula).is_integer() else str(int(formula))
@@ -73,7 +73,7 @@ def function(formulas: Mapping[str, Number], letters: Sequence[Expr]) -> str:
     --------
     >>> from costmodel.symbols import B, S
     >>> function({"all": 2 * B + S, "half": 1 / (2 * B + S)}, (B, S))
-    '(B,S)=>{const all=2*B + S,half=1/all;return {all,half}}'
+    '(B,S)=>{const all=2*B + S,half=1/(all);return {all,half}}'
     """
     names: dict[Expr, str] = {}
     lines = []
@@ -95,6 +95,9 @@ class _MathML(MathMLPresentationPrinter):
         if expr in self._names:
             return self._word(self._names[expr])
         return super()._print(expr, **settings)
+
+    def mathml_tag(self, expr: object) -> str:
+        return "·" if isinstance(expr, Mul) else super().mathml_tag(expr)
 
     def _word(self, text: str) -> object:
         tag = self.dom.createElement("mi")
@@ -124,4 +127,4 @@ def mathml(formula: Number, names: Mapping[Expr, str] | None = None) -> str:
     """
     if is_plain(formula):
         return f"<mn>{formula}</mn>"
-    return _MathML(names or {})._print(formula).toxml().replace("&amp;#x2062;", "·").replace("&amp;InvisibleTimes;", "·").replace("&amp;", "&")
+    return _MathML(names or {})._print(formula).toxml()
