@@ -134,7 +134,7 @@ ${sized("batch", "Batch [sequences]")}${sized("context", "Context [tokens]")}
 ${slider("weights", "Weights", 0, 0)}${slider("cache", "Cache", 0, Object.keys(formats).length - 1)}
 ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form>
 <div class="cm-results"><section class="cm-panel" aria-label="Memory"><p class="cm-verdict" role="status" aria-live="polite"></p>
-<div class="cm-memory"></div><p class="cm-note cm-warn"></p></section><dl class="cm-figures"></dl>
+<div class="cm-memory"></div><p class="cm-note cm-warn"></p></section><ul class="cm-figures" aria-label="Time and money"></ul>
 <section class="cm-panel"><h2></h2><div class="cm-roof"></div></section>
 <section class="cm-panel cm-maths" tabindex="0" aria-label="Formulas"><h2>How it is computed</h2><div class="cm-table"></div></section></div></div>`;
   const find = (selector) => root.querySelector(selector), input = (name) => find(`[data-name="${name}"]`);
@@ -189,7 +189,7 @@ ${room < 0 ? `<i class="cm-over-area" style="left:${share(found.usable)}"></i>` 
       ["all together", prefixed(found.tokens_per_s, "tokens/s"), `batch of ${grouped(chosen.batch)}`],
       ["first token after", prefixed(found.ttft_s, "s"), `a prompt of ${grouped(chosen.context)}`],
       ["a million tokens", prefixed(found.dollars_per_million, "$"), `at $${chosen.price} per hour, always busy`],
-    ].map(([name, value, about]) => `<div><dt>${name}</dt><dd>${value.replace("tokens/s", "<em>tokens/s</em>")}<small>${about}</small></dd></div>`).join("");
+    ].map(([name, value, about]) => `<li><span>${name}</span> <b>${value.replace("tokens/s", "<em>tokens/s</em>")}</b> <small>${about}</small></li>`).join("");
     find("h2").textContent = compute ? "Decoding is limited by arithmetic" : `Decoding waits for memory: ${+(100 * found.intensity / found.ridge).toPrecision(2)} % of the arithmetic is used`;
     find(".cm-roof").innerHTML = roofline(found, device);
     find(".cm-table").innerHTML = formulas(chosen, found);
