@@ -38,7 +38,7 @@ test-lab: weights  ## open every notebook in a real JupyterLab in headless Chrom
 	COSTMODEL_LAB_PAGES=all $(BIN)/python -m pytest -p no:cacheprovider tests/test_lab_pages.py
 
 site: $(READY)  ## the series as pages that work offline, with the calculator live: open site/index.html
-	$(BIN)/python notebooks/site.py site
+	$(BIN)/python notebooks/export.py site
 
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
 	$(BIN)/python notebooks/execute.py
