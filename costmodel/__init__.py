@@ -6,6 +6,7 @@ from costmodel.hardware import Accelerator, accelerator, accelerators
 from costmodel.layers import attention, mlp
 from costmodel.model import Model, stated_model, transformer
 from costmodel.ops import Ledger, Op, contract, elementwise
+from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.roofline import attainable, overlapped_seconds, serial_seconds, timing
 from costmodel.sizing import Deployment
@@ -27,7 +28,7 @@ from costmodel.zoo import load, model_from_config, preset_config, presets
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Model", "Op",
+    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Model", "Op", "Parallel",
     "UnknownNameError", "accelerator", "accelerators", "arithmetic_intensity", "attainable", "attention",
     "bottleneck", "cached_flops", "compute_transformer_stats", "contract", "decode_seconds_per_token",
     "elementwise", "kv_cache_bytes", "kv_cache_bytes_per_token", "llama2_13b_config", "load",
