@@ -23,7 +23,8 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 FOLDER = Path(__file__).parent
 INLINE = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 LIVE = """for (const place of document.querySelectorAll("[data-calculator]")) {
-  const start = JSON.parse(place.dataset.calculator), root = document.createElement("div");
+  const start = JSON.parse(place.dataset.calculator);
+  const root = document.createElement("div");
   place.replaceWith(root);
   mount(root, start);
 }
@@ -176,8 +177,8 @@ def export(out: Path, notebooks: Sequence[Path]) -> list[Path]:
         (FOLDER / "template" / "style.css").read_text(),
     )
     series = [{"href": p.href, "title": p.title} for p in pages]
-    before = dict((b["href"], a) for a, b in pairwise(series))
-    after = dict((a["href"], b) for a, b in pairwise(series))
+    before = {b["href"]: a for a, b in pairwise(series)}
+    after = {a["href"]: b for a, b in pairwise(series)}
     script = live_script() if any(p.live for p in pages) else ""
     calculator_style = source("calculator.css")
 

@@ -15,9 +15,11 @@ from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.cli import main
 from costmodel.common.formats import number_format
 from costmodel.explore import Catalogue, page
-from costmodel.explore.catalogue import FORMATS, LETTERS, formulas
+from costmodel.explore.catalogue import FORMATS, LINKED, STAND_INS, TENSOR, composed, leaves
+from costmodel.explore.document import source
 from costmodel.explore.javascript import function, javascript, mathml
-from costmodel.hardware import SYMBOLIC_ACCELERATOR, accelerators
+from costmodel.hardware import accelerators
+from costmodel.parallel import Parallel
 from costmodel.symbols import B, D, S, T, b_kv, b_w
 from costmodel.zoo import presets
 from tests.browser import CONTRAST, needs_chromium
@@ -47,8 +49,8 @@ def opened(written: Path, browser: object) -> Iterator[object]:
 def computing(browser: object) -> Iterator[object]:
     """An empty page that knows every model's formulas."""
     empty = browser.new_page()
-    script = Catalogue.of().script
-    empty.evaluate("script => { window.CATALOGUE = new Function(script + 'return CATALOGUE')(); }", script)
+    script = Catalogue.of().script + source("calculator.js")
+    empty.evaluate("script => { window.computed = new Function(script + 'return computed')(); }", script)
     yield empty
     empty.close()
 
@@ -91,26 +93,35 @@ def test_a_thousand_random_points_equal_pythons(computing: object) -> None:
     rng = random.Random(7)
     names, devices = sorted(presets()), sorted(accelerators())
     points, expected = [], []
-    for _ in range(1000):
+    while len(points) < 1000:
         name, on, weights, cache = (rng.choice(of) for of in (names, devices, FORMATS, FORMATS))
         batch, context = round(2 ** rng.uniform(0, 12)), round(2 ** rng.uniform(1, 20))  # the page's own limits
         device, price = accelerator(on), rng.uniform(0.1, 20) / 3600
+        tensor = 1 if device.interconnect is None else rng.choice(TENSOR)
         w, kv = number_format(weights).bytes, number_format(cache).bytes
-        d = Deployment(load(name), device, weights=w, cache=kv)
-        step, prefill = d.decode(batch, context), d.prefill(context)
-        many = d.largest_batch(context)
+        d = Deployment(load(name), device, weights=w, cache=kv, parallel=Parallel(tensor=tensor))
+        try:
+            step, prefill = d.decode(batch, context), d.prefill(context)
+        except CostModelError:
+            assert tensor > 1  # not offered by the page either
+            continue
         expected.append({
             "weight_bytes": d.params * w, "cache_bytes": d.cache_bytes(context),
             "flops": step.timing.flops, "bytes": step.timing.bytes, "seconds_per_token": step.seconds_per_token,
             "tokens_per_s": step.tokens_per_s, "intensity": step.timing.intensity, "ridge": step.timing.ridge,
             "compute_seconds": step.timing.compute_seconds, "memory_seconds": step.timing.memory_seconds,
+            "communication_seconds": step.timing.communication_seconds,
             "ttft_s": prefill.seconds, "prefill_flops": prefill.flops, "prefill_bytes": prefill.bytes,
-            "prefill_intensity": prefill.intensity, "dollars_per_million": 1e6 * price / step.tokens_per_s,
-            "largest_batch": many,
+            "prefill_intensity": prefill.intensity,
+            "dollars_per_million": 1e6 * tensor * price / step.tokens_per_s,
+            "largest_batch": d.largest_batch(context),
         })  # fmt: skip
-        points.append([name, [batch, context, float(w), float(kv),
-                              device.bandwidth, device.peak(), device.capacity, price]])  # fmt: skip
-    found = computing.evaluate("points => points.map(([name, at]) => CATALOGUE.models[name].of(...at))", points)
+        points.append([name, tensor, {
+            "B": batch, "S": context, "b_w": float(w), "b_kv": float(kv), "memory_bandwidth": device.bandwidth,
+            "peak": device.peak(), "interconnect": device.interconnect or 1, "capacity": device.capacity,
+            "price": price,
+        }])  # fmt: skip
+    found = computing.evaluate("points => points.map(point => computed(...point))", points)
     for point, one, other in zip(points, found, expected, strict=True):
         for key, value in other.items():
             if value is not None:
@@ -124,9 +135,8 @@ def test_floor_and_ceiling_are_exact_at_multiples(computing: object) -> None:
                         "by": ceiling(S / B)}, (B, S))  # fmt: skip
     for divisor in (1, 3, 7, 49, 1000):
         near = sorted({m + d for m in range(49, 18_700, 49) for d in (-1, 0, 1)})
-        found = computing.evaluate(
-            f"([near, divisor]) => {{ const f = {printed}; return near.map(s => f(divisor, s)); }}", [near, divisor]
-        )
+        script = f"([near, B]) => {{ const f = {printed}; return near.map(S => f({{ B, S }})); }}"
+        found = computing.evaluate(script, [near, divisor])
         for s, one in zip(near, found, strict=True):
             exact = {"down": s // 49, "up": -(-s // 49), "more": (6 * s + 7) // 14, "by": ceil(Fraction(s, divisor))}
             assert one == exact, s
@@ -141,8 +151,8 @@ def test_the_largest_batch_is_exact_where_memory_is_full_to_the_byte(computing: 
     for many in (1, 3, 49, 1000):
         for spare in (-1, 0, 1):
             full = d.weight_bytes + many * d.cache_bytes(8191) + spare
-            at = [1, 8191, 2, 2, 1, 1, full, 1]
-            found = computing.evaluate("([name, at]) => CATALOGUE.models[name].of(...at)", [name, at])
+            at = {"B": 1, "S": 8191, "b_w": 2, "b_kv": 2, "capacity": full}
+            found = computing.evaluate("([name, at]) => computed(name, 1, at)", [name, at])
             assert found["largest_batch"] == (many if spare >= 0 else many - 1)
 
 
@@ -153,14 +163,29 @@ def test_min_max_and_piecewise_print_as_they_compute(computing: object) -> None:
     assert "\n" not in printed
     for at in ((1, 16, 5, 3), (4, 9, 100, 2), (3, 4, 1, 7)):
         exact = float(formula.subs(dict(zip((B, S, T, D), at, strict=True))))
-        assert computing.evaluate(f"at => ({printed})(...at).value", list(at)) == pytest.approx(exact, rel=1e-15)
+        named = dict(zip("BSTD", at, strict=True))
+        assert computing.evaluate(f"at => ({printed})(at).value", named) == pytest.approx(exact, rel=1e-15)
 
 
 def test_a_later_formula_reuses_an_earlier_one() -> None:
-    d = Deployment(load("llama-3-8b"), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv)
-    printed = function(formulas(d), LETTERS)
-    assert "tokens_per_s=B/seconds_per_token" in printed
-    assert "seconds_per_token=Math.max(compute_seconds, memory_seconds)" in printed
+    script = Catalogue.of(["8b"], ["t4"]).script
+    assert "seconds_per_token=communication_seconds + Math.max(memory_seconds, compute_seconds)" in script
+    assert "tokens_per_s=B/(seconds_per_token)" in script
+
+
+def test_put_together_they_are_the_deployments_formulas() -> None:
+    model, own = load("llama-3-8b"), leaves(load("llama-3-8b"), 4)
+    whole = Deployment(model, LINKED, weights=b_w, cache=b_kv, parallel=Parallel(tensor=4)).formulas
+    places = {letter: own[name] for letter, name in STAND_INS.items()}
+    for name, formula in whole.items():
+        assert composed()[name].subs(places, simultaneous=True).equals(formula), name
+
+
+def test_a_model_is_offered_only_where_it_splits_evenly() -> None:
+    script = Catalogue.of(["falcon-7b", "qwen2.5-7b"], ["h100-sxm"]).script
+    assert "Over 2 devices it does not split: query heads (71)" in script
+    assert "Over 8 devices it does not split: query heads (28)" in script
+    assert script.count(",sent=") == 1 + 3  # falcon on one device, Qwen on 1, 2 and 4
 
 
 def test_formulas_are_mathml_without_entities() -> None:
@@ -177,10 +202,12 @@ def test_nothing_fails_and_nothing_is_fetched(opened: object, written: Path) -> 
 
 @needs_chromium
 def test_a_link_reproduces_the_view(opened: object, written: Path, browser: object) -> None:
-    wanted = {"model": "70b", "on": "h200-sxm", "batch": 8, "context": 4096, "weights": "int4", "cache": "fp8"}
+    wanted = {
+        "model": "70b", "on": "h200-sxm", "batch": 8, "context": 4096, "weights": "int4", "cache": "fp8", "tensor": 2,
+    }  # fmt: skip
     opened.goto("about:blank")
     opened.goto(f"{written.as_uri()}#{urlencode(wanted)}")
-    d = Deployment(load("70b"), accelerator("h200-sxm"), weights="int4", cache="fp8")
+    d = Deployment(load("70b"), accelerator("h200-sxm"), weights="int4", cache="fp8", parallel=Parallel(tensor=2))
     assert f"{d.largest_batch(4096):,} sequences fit" in opened.inner_text(".cm-verdict")
     opened.locator("[data-name=batch]").focus()
     opened.keyboard.press("ArrowRight")

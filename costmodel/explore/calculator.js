@@ -1,13 +1,13 @@
-// Draws one deployment and lets a reader move it. Every figure comes from CATALOGUE.models[…].of, which the package
-// printed from its own expressions; nothing here knows what inference costs.
+// Draws one deployment and lets a reader move it. Every figure comes from CATALOGUE: `of` of a model and
+// `compose` are the package's own expressions, printed; nothing here knows what inference costs.
 
 const PARTS = [
   ["memory_bytes", "memory", "B"], ["weight_bytes", "weights", "B"], ["cache_bytes", "cache of one sequence", "B"],
-  ["largest_batch", "largest batch", ""], ["flops", "FLOPs", "FLOP"], ["bytes", "bytes", "B"],
+  ["largest_batch", "largest batch", ""], ["flops", "FLOPs", "FLOP"], ["bytes", "bytes", "B"], ["sent", "sent", "B"],
   ["seconds_per_token", "latency", "s"], ["tokens_per_s", "throughput", "tokens/s"],
   ["dollars_per_million", "cost per million tokens", "$"],
 ];
-const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", free: 0, price: 2 };
+const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", tensor: 1, free: 0, price: 2 };
 // A context begins at 2: a prompt of one token is a decode step, which some models run by another kernel.
 const LIMITS = { batch: [1, 65536], context: [2, 10485760], free: [0, 90], price: [0, 10000] };
 const STOPS = { batch: 16, context: 20 }; // the sliders end at 2^16 sequences and 2^20 tokens
@@ -41,22 +41,36 @@ function sensible(given, start) {
       chosen[name] = name === "price" ? bounded : Math.round(bounded);
     } else if ((name === "model" && Object.hasOwn(models, value)) || (name === "on" && Object.hasOwn(accelerators, value))
       || (name === "cache" && Object.hasOwn(formats, value))
-      || (name === "weights" && (value === "stored" || Object.hasOwn(formats, value)))) chosen[name] = value;
+      || (name === "tensor" && [1, 2, 4, 8].includes(Number(value)))
+      || (name === "weights" && (value === "stored" || Object.hasOwn(formats, value)))) chosen[name] = name === "tensor" ? Number(value) : value;
   }
+  if (!degrees(chosen).includes(chosen.tensor)) chosen.tensor = Math.max(...degrees(chosen).filter((n) => n <= chosen.tensor));
   if (chosen.weights === "stored" && !models[chosen.model].stored) chosen.weights = "bf16";
   return chosen;
+}
+
+// A model's own formulas, put together by those that hold for all; in prefill one prompt takes the place of a step.
+function computed(model, tensor, given) {
+  const own = CATALOGUE.models[model].of[tensor](given), all = { ...given, ...own, devices: tensor };
+  const prefill = CATALOGUE.compose({ ...all, flops: own.prefill_flops, bytes: own.prefill_bytes, sent: own.prefill_sent });
+  return { ...own, ...CATALOGUE.compose(all), ttft_s: prefill.seconds_per_token, prefill_intensity: prefill.intensity };
 }
 
 function answer(chosen) {
   const model = CATALOGUE.models[chosen.model], device = CATALOGUE.accelerators[chosen.on];
   const width = chosen.weights === "stored" ? model.stored.bytes : CATALOGUE.formats[chosen.weights];
   const usable = Math.floor(device.capacity * (100 - chosen.free) / 100);
-  const at = (context) => model.of(chosen.batch, context, width, CATALOGUE.formats[chosen.cache], device.bandwidth,
-    device.peak, usable, chosen.price / 3600);
+  const at = (context) => computed(chosen.model, chosen.tensor, { B: chosen.batch, S: context, b_w: width,
+    b_kv: CATALOGUE.formats[chosen.cache], memory_bandwidth: device.bandwidth, peak: device.peak, capacity: usable,
+    interconnect: device.interconnect || 1, price: chosen.price / 3600 });
   const found = at(chosen.context);
   return { ...found, usable, width, fits: found.memory_bytes <= usable,
     longest_context: longest((context) => at(context).memory_bytes <= usable) };
 }
+
+// How many devices may share the model: those it splits over evenly, and one alone where no link is on record.
+const degrees = (chosen) => CATALOGUE.accelerators[chosen.on].interconnect
+  ? Object.keys(CATALOGUE.models[chosen.model].of).map(Number) : [1];
 
 // The cache never shrinks as the context grows, so halving the interval finds where it stops fitting.
 function longest(fits) {
@@ -107,15 +121,16 @@ const readable = (text) => text.replace(/<mn>(\d+)<\/mn>/g, (all, digits) => `<m
 const maths = ([which, ...numbers]) => CATALOGUE.skeletons[which].replace(/#(?=<)/g, () => numbers.shift());
 
 function formulas(chosen, found) {
-  const own = CATALOGUE.models[chosen.model].maths, { leaves, general } = CATALOGUE;
-  const rows = PARTS.map(([name, words, unit]) => {
+  const own = CATALOGUE.models[chosen.model].maths[chosen.tensor], { leaves } = CATALOGUE;
+  const general = CATALOGUE.general[chosen.tensor > 1 ? "together" : "alone"];
+  const rows = PARTS.filter(([name]) => name !== "sent" || chosen.tensor > 1).map(([name, words, unit]) => {
     const text = name in general ? general[name] : maths(own[leaves.indexOf(name)]);
     return `<tr><th scope="row">${words}</th><td>${prefixed(found[name], unit)}</td><td>= <math displaystyle="true">${readable(text)}</math></td></tr>`;
   });
   return `<table><tbody>${rows.join("")}</tbody></table>`;
 }
 
-const option = (value, text) => { const made = new Option(text, value); return made; };
+const option = (value, text) => new Option(text, value);
 let mounted = 0;
 
 // Build the control inside `root`; `changed` hears of every new state. Returns a function that sets a state.
@@ -131,7 +146,7 @@ function mount(root, start, changed = () => {}) {
 <div><label for="${id}-model">Model</label><select id="${id}-model" data-name="model"></select></div>
 <div><label for="${id}-on">Accelerator</label><select id="${id}-on" data-name="on"></select></div>
 ${sized("batch", "Batch [sequences]")}${sized("context", "Context [tokens]")}
-${slider("weights", "Weights", 0, 0)}${slider("cache", "Cache", 0, Object.keys(formats).length - 1)}
+${slider("tensor", "Tensor parallel", 0, 0)}${slider("weights", "Weights", 0, 0)}${slider("cache", "Cache", 0, Object.keys(formats).length - 1)}
 ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form>
 <div class="cm-results"><section class="cm-panel" aria-label="Memory"><p class="cm-verdict" role="status" aria-live="polite"></p>
 <div class="cm-memory"></div><p class="cm-note cm-warn"></p></section><ul class="cm-figures" aria-label="Time and money"></ul>
@@ -162,9 +177,13 @@ ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form
     input("weights").max = weightStops().length - 1;
     input("weights").value = weightStops().indexOf(chosen.weights);
     input("cache").value = Object.keys(formats).indexOf(chosen.cache);
-    const told = { weights: chosen.weights === "stored" ? `${bits(found.width)}, as stored` : `${bits(found.width)}, ${chosen.weights}`,
+    const many = degrees(chosen);
+    input("tensor").max = many.length - 1;
+    input("tensor").value = many.indexOf(chosen.tensor);
+    input("tensor").disabled = many.length < 2;
+    const told = { tensor: chosen.tensor === 1 ? "1 device" : `${chosen.tensor} devices`, weights: chosen.weights === "stored" ? `${bits(found.width)}, as stored` : `${bits(found.width)}, ${chosen.weights}`,
       cache: `${bits(formats[chosen.cache])}, ${chosen.cache}` };
-    for (const name of ["weights", "cache"]) {
+    for (const name of Object.keys(told)) {
       find(`#${id}-${name}-out`).textContent = told[name];
       input(name).setAttribute("aria-valuetext", told[name]);
     }
@@ -173,29 +192,35 @@ ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form
     const verdict = find(".cm-verdict");
     verdict.classList.toggle("cm-over", !found.fits);
     const reach = found.longest_context === Infinity ? "any length" : `${grouped(found.longest_context)} tokens`;
-    const many = Number.isFinite(found.largest_batch) ? grouped(found.largest_batch) : "any number of";
-    verdict.innerHTML = found.fits ? `<strong>It fits.</strong> At this context ${many} sequences fit; at this batch the context can reach ${reach}.`
+    const most_sequences = Number.isFinite(found.largest_batch) ? grouped(found.largest_batch) : "any number of";
+    verdict.innerHTML = found.fits ? `<strong>It fits.</strong> At this context ${most_sequences} sequences fit; at this batch the context can reach ${reach}.`
       : found.weight_bytes > found.usable ? `<strong>The weights alone do not fit.</strong> They exceed the memory by ${prefixed(found.weight_bytes - found.usable, "B")}.`
-        : `<strong>The cache does not fit</strong>: ${prefixed(-room, "B")} too much. At this context ${many} sequences fit; at this batch ${found.longest_context ? reach : "no token"}.`;
+        : `<strong>The cache does not fit</strong>: ${prefixed(-room, "B")} too much. At this context ${most_sequences} sequences fit; at this batch ${found.longest_context ? reach : "no token"}.`;
     find(".cm-memory").innerHTML = `<div class="cm-bar" role="img" aria-label="Memory: weights ${prefixed(found.weight_bytes, "B")}, cache ${prefixed(cache, "B")}, of ${prefixed(found.usable, "B")}" style="margin-top:.7rem">
 <i class="cm-weights" style="width:${share(found.weight_bytes)}"></i><i class="cm-cache" style="width:${share(cache)}"></i>
 ${room < 0 ? `<i class="cm-over-area" style="left:${share(found.usable)}"></i>` : ""}<i class="cm-capacity" style="left:calc(${share(found.usable)} - 3px)"></i></div>
 <ul class="cm-key"><li><i class="cm-weights"></i>weights ${prefixed(found.weight_bytes, "B")}</li><li><i class="cm-cache"></i>cache ${prefixed(cache, "B")}</li>
 <li><i class="cm-room"></i>${room < 0 ? `over by ${prefixed(-room, "B")}` : `free ${prefixed(room, "B")}`}</li><li><i class="cm-edge"></i>usable ${prefixed(found.usable, "B")}</li></ul>`;
-    const compute = found.compute_seconds >= found.memory_seconds;
+    const compute = found.compute_seconds >= found.memory_seconds, apart = chosen.tensor > 1;
+    const talks = found.communication_seconds > Math.max(found.compute_seconds, found.memory_seconds);
+    const limit = talks ? "communication" : compute ? "arithmetic" : "memory";
     find(".cm-figures").innerHTML = [
-      ["time per token", prefixed(found.seconds_per_token, "s"), `${compute ? "arithmetic" : "memory"} is the limit`],
+      ["time per token", prefixed(found.seconds_per_token, "s"), `${limit} is the limit`],
       ["each user reads", prefixed(1 / found.seconds_per_token, "tokens/s"), "one sequence"],
       ["all together", prefixed(found.tokens_per_s, "tokens/s"), `batch of ${grouped(chosen.batch)}`],
       ["first token after", prefixed(found.ttft_s, "s"), `a prompt of ${grouped(chosen.context)}`],
-      ["a million tokens", prefixed(found.dollars_per_million, "$"), `at $${chosen.price} per hour, always busy`],
+      ...(apart ? [["of it, talking", prefixed(found.communication_seconds, "s"), `${prefixed(found.sent, "B")} sent by each`]] : []),
+      ["a million tokens", prefixed(found.dollars_per_million, "$"), `at $${chosen.price} per hour${apart ? " each" : ""}, always busy`],
     ].map(([name, value, about]) => `<li><span>${name}</span> <b>${value.replace("tokens/s", "<em>tokens/s</em>")}</b> <small>${about}</small></li>`).join("");
-    find("h2").textContent = compute ? "Decoding is limited by arithmetic" : `Decoding waits for memory: ${+(100 * found.intensity / found.ridge).toPrecision(2)} % of the arithmetic is used`;
+    find("h2").textContent = talks ? "Decoding waits for the link between devices" : compute ? "Decoding is limited by arithmetic" : `Decoding waits for memory: ${+(100 * found.intensity / found.ridge).toPrecision(2)} % of the arithmetic is used`;
     find(".cm-roof").innerHTML = roofline(found, device);
     find(".cm-table").innerHTML = formulas(chosen, found);
     find(".cm-warn").textContent = [
       "Times are bounds: the fastest that memory and arithmetic allow.",
       model.positions && chosen.context > model.positions ? `The model was made for contexts up to ${grouped(model.positions)} tokens.` : "",
+      apart ? `Memory, roofline and formulas are those of one of ${chosen.tensor} devices; all-reduces go round a ring, one after the other.` : "",
+      apart && model.rounded ? "What the devices send each other is left out: a model known by its size alone has no width." : "",
+      device.interconnect ? model.refused || "" : "No link between devices is on record for this accelerator.",
       device.dtype === "bf16" ? "" : `This device computes in ${device.dtype}.`,
     ].join(" ");
   }
@@ -212,6 +237,7 @@ ${room < 0 ? `<i class="cm-over-area" style="left:${share(found.usable)}"></i>` 
     const { name, number } = target.dataset;
     if (number) tell({ [number]: target.value });
     else if (name === "batch" || name === "context") tell({ [name]: stopValue(name, target.value) });
+    else if (name === "tensor") tell({ tensor: degrees(chosen)[target.value] });
     else if (name === "weights") tell({ weights: weightStops()[target.value] });
     else if (name === "cache") tell({ cache: Object.keys(formats)[target.value] });
     else if (name) tell({ [name]: target.value });

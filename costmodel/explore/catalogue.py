@@ -3,77 +3,103 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
 from costmodel.exact import Number, largest, whole_times
 from costmodel.explore.javascript import function, mathml
 from costmodel.hardware import SYMBOLIC_ACCELERATOR, Accelerator, accelerators
 from costmodel.model import Model, element_bytes
+from costmodel.parallel import Parallel
 from costmodel.roofline import Timing
-from costmodel.sizing import Deployment
-from costmodel.symbols import B, C, D, F, S, b_kv, b_w, capacity, memory_bandwidth, params, peak, price
+from costmodel.sizing import Decode, Deployment
+from costmodel.symbols import (
+    B,
+    C,
+    D,
+    F,
+    S,
+    T,
+    b_kv,
+    b_w,
+    capacity,
+    devices,
+    interconnect,
+    memory_bandwidth,
+    params,
+    peak,
+    price,
+)  # fmt: skip
 from costmodel.tables import display_form
 from costmodel.zoo import load, presets
 
-LETTERS = (B, S, b_w, b_kv, memory_bandwidth, peak, capacity, price)  # what the page's sliders give values to
 FORMATS = ("bf16", "fp8", "nvfp4", "mxfp4", "int4", "int3")
 ROUNDED = ("8b", "7b", "70b")
 MILLION = 10**6
+TENSOR = (1, 2, 4, 8)
+LINKED = replace(SYMBOLIC_ACCELERATOR, interconnect=interconnect)
+LEAVES = ("weight_bytes", "cache_bytes", "flops", "bytes", "sent")  # shown for each model, the rest once for all
+COMPOSED = ("memory_bytes", "largest_batch", "seconds_per_token", "tokens_per_s", "dollars_per_million")
 
 
-def formulas(deployment: Deployment) -> dict[str, Number]:
-    """Everything the page shows, as formulas in B, S and the letters of the accelerator.
+def leaves(model: Model, tensor: int = 1) -> dict[str, Number]:
+    """A model's own formulas in B, S, b_w and b_kv: what one of `tensor` devices holds, does and sends.
 
-    Parameters
-    ----------
-    deployment : on an accelerator of symbols, its widths the symbols b_w and b_kv
+    Raises
+    ------
+    CostModelError
+        when the model does not split evenly over so many devices
 
     Examples
     --------
-    >>> d = Deployment(load("8b"), SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv)
-    >>> formulas(d)["largest_batch"]
-    Max(0, floor((-8000000000*b_w + capacity)/(65536*S*b_kv)))
+    >>> leaves(load("8b"))["cache_bytes"], leaves(load("8b"), 8)["cache_bytes"]
+    (65536*S*b_kv, 8192*S*b_kv)
     """
-    step, prefill = deployment.decode(B, S).timing, deployment.prefill(S)
+    spread = Parallel(tensor=tensor)
+    deployment = Deployment(model, LINKED, weights=b_w, cache=b_kv, parallel=spread)
+    step = deployment.part.decode(B, S).sized(deployment.widths)
+    prefill = deployment.part.prefill(1, S).sized(deployment.widths)
     return {
-        "prefill_flops": prefill.flops,
-        "prefill_bytes": prefill.bytes,
-        "ttft_s": prefill.seconds,
-        "prefill_intensity": prefill.intensity,
-        **composed(deployment.weight_bytes, deployment.cache_bytes(S), step),
-    }
-
-
-def composed(weights: Number, cache: Number, step: Timing) -> dict[str, Number]:
-    """What follows from weights [byte], cache of a sequence [byte] and the timing of a decode step of B sequences."""
-    seconds = step.seconds
-    return {
-        "weight_bytes": weights,
-        "cache_bytes": cache,
-        "memory_bytes": weights + B * cache,
-        "largest_batch": largest(0, whole_times(capacity - weights, cache)),
+        "weight_bytes": deployment.weight_bytes,
+        "cache_bytes": deployment.cache_bytes(S),
         "flops": step.flops,
         "bytes": step.bytes,
-        "compute_seconds": step.compute_seconds,
-        "memory_seconds": step.memory_seconds,
-        "seconds_per_token": seconds,
-        "tokens_per_s": B / seconds,
-        "intensity": step.intensity,
-        "ridge": step.ridge,
-        "dollars_per_million": MILLION * price * seconds / B,
+        "sent": step.sent,
+        "prefill_flops": prefill.flops,
+        "prefill_bytes": prefill.bytes,
+        "prefill_sent": prefill.sent,
     }
 
 
-LEAVES = ("weight_bytes", "cache_bytes", "flops", "bytes")  # a model's own; the rest is the same for all
-COMPOSED = ("memory_bytes", "largest_batch", "seconds_per_token", "tokens_per_s", "dollars_per_million")
-WORDS = {params: "weights", C: "cache", F: "FLOPs", D: "bytes"}  # letters that stand in for a model's own formulas
+# Letters that stand in for a model's own formulas where these are put together, the same way for all models.
+STAND_INS = {params: "weight_bytes", C: "cache_bytes", F: "flops", D: "bytes", T: "sent"}
+GIVEN = (B, memory_bandwidth, peak, interconnect, capacity, price, devices)
+WORDS = STAND_INS | {params: "weights", C: "cache", F: "FLOPs"}
 
 
-def general() -> dict[str, str]:
-    """MathML of what is composed of the leaves, whatever the model."""
-    found = composed(params, C, Timing(F, D, peak, memory_bandwidth))
+def composed(sent: Number = T) -> dict[str, Number]:
+    """What follows from the leaves, whatever the model: formulas in STAND_INS and GIVEN."""
+    step = Timing(F, D, peak, memory_bandwidth, communication_seconds=sent / interconnect)
+    decode = Decode(step, B, S, params + B * C)
+    return {
+        "memory_bytes": decode.memory_bytes,
+        "largest_batch": largest(0, whole_times(capacity - params, C)),
+        "compute_seconds": step.compute_seconds,
+        "memory_seconds": step.memory_seconds,
+        "communication_seconds": step.communication_seconds,
+        "seconds_per_token": decode.seconds_per_token,
+        "tokens_per_s": decode.tokens_per_s,
+        "intensity": step.intensity,
+        "ridge": step.ridge,
+        "dollars_per_million": MILLION * devices * price / decode.tokens_per_s,
+    }
+
+
+def general(sent: Number = T) -> dict[str, str]:
+    """MathML of what is composed of the leaves."""
+    found = composed(sent)
     names = WORDS | {found["seconds_per_token"]: "latency"}
     return {name: mathml(found[name], WORDS if name == "seconds_per_token" else names) for name in COMPOSED}
 
@@ -127,10 +153,11 @@ class Catalogue:
             "accelerators": {name: self._accelerator(record) for name, record in self.accelerators.items()},
             "formats": {name: float(number_format(name).bytes) for name in FORMATS},
             "leaves": LEAVES,
-            "general": general(),
+            "general": {"alone": general(0), "together": general()},
             "skeletons": list(store.known),
         }
-        return f"const CATALOGUE = {{models: {{\n{models}\n}},\n{_json(rest)[1:-1]}}};\n"
+        compose = function(composed(), {letter: str(letter) for letter in GIVEN} | STAND_INS)
+        return f"const CATALOGUE = {{models: {{\n{models}\n}},\ncompose: {compose},\n{_json(rest)[1:-1]}}};\n"
 
     def _model(self, name: str, model: Model, store: Skeletons) -> str:
         about = {
@@ -139,9 +166,16 @@ class Catalogue:
             "stored": self._stored(model),
             "positions": model.positions,
         }
-        found = formulas(Deployment(model, SYMBOLIC_ACCELERATOR, weights=b_w, cache=b_kv))
-        maths = [store.add(mathml(display_form(found[leaf]))) for leaf in LEAVES]
-        return f'{_json(name)}: {{{_json(about)[1:-1]},"maths":{_json(maths)},"of":{function(found, LETTERS)}}}'
+        maths, functions = {}, []
+        for tensor in TENSOR:
+            try:
+                found = leaves(model, tensor)
+            except CostModelError as error:
+                about["refused"] = f"Over {tensor} devices it does not split: {str(error).partition(';')[0]}."
+                break
+            maths[tensor] = [store.add(mathml(display_form(found[leaf]))) for leaf in LEAVES]
+            functions.append(f"{tensor}:{function(found, (B, S, b_w, b_kv))}")
+        return f'{_json(name)}: {{{_json(about)[1:-1]},"maths":{_json(maths)},"of":{{{",".join(functions)}}}}}'
 
     @staticmethod
     def _stored(model: Model) -> dict[str, object] | None:
@@ -159,6 +193,7 @@ class Catalogue:
             "bandwidth": record.bandwidth,
             "peak": record.peak(),
             "dtype": dtype,
+            "interconnect": record.interconnect,
         }
 
 

@@ -1,6 +1,6 @@
 """A formula as JavaScript and as MathML: what a page without Python computes with and shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from sympy import Expr, Mul
 from sympy.printing.jscode import JavascriptCodePrinter
@@ -66,22 +66,30 @@ def javascript(formula: Number, names: Mapping[Expr, str] | None = None) -> str:
         raise CostModelError(f"JavaScript cannot compute {formula}: {str(error).splitlines()[0]}") from error
 
 
-def function(formulas: Mapping[str, Number], letters: Sequence[Expr]) -> str:
-    """A JavaScript function of `letters` that returns every formula by name; a later one reuses the earlier.
+def function(formulas: Mapping[str, Number], letters: Mapping[Expr, str] | Iterable[Expr]) -> str:
+    """A JavaScript function from an object with `letters` to one with every formula; a later one reuses the earlier.
+
+    Parameters
+    ----------
+    formulas : by name
+    letters : the arguments, and what the script calls each where that is not its own name
 
     Examples
     --------
     >>> from costmodel.symbols import B, S
     >>> function({"all": 2 * B + S, "half": 1 / (2 * B + S)}, (B, S))
-    '(B,S)=>{const all=2*B + S,half=1/(all);return {all,half}}'
+    '({B,S})=>{const all=2*B + S,half=1/(all);return {all,half}}'
     """
-    names: dict[Expr, str] = {}
+    names: dict[Expr, str] = (
+        dict(letters) if isinstance(letters, Mapping) else {letter: str(letter) for letter in letters}
+    )
+    arguments = ",".join(names.values())
     lines = []
     for name, formula in formulas.items():
         lines.append(f"{name}={javascript(formula, names)}")
         if isinstance(formula, Expr) and not formula.is_Atom:
             names.setdefault(formula, name)
-    return f"({','.join(map(str, letters))})=>{{const {','.join(lines)};return {{{','.join(formulas)}}}}}"
+    return f"({{{arguments}}})=>{{const {','.join(lines)};return {{{','.join(formulas)}}}}}"
 
 
 class _MathML(MathMLPresentationPrinter):
