@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
     device = accelerator(options.on)
-    load(options.model)  # refuse a bad model before the others are counted
+    load(options.model)  # what is refused is refused before any model is counted
+    if not options.out.parent.is_dir():
+        raise CostModelError(f"cannot write {options.out}: {options.out.parent} is not a folder")
     catalogue = Catalogue.of([*presets(), options.model])
     html = page(
         catalogue, model=options.model, on=device.name, batch=options.batch, context=options.context,

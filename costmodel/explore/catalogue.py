@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+from sympy import expand
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
@@ -32,7 +34,6 @@ from costmodel.symbols import (
     peak,
     price,
 )  # fmt: skip
-from costmodel.tables import display_form
 from costmodel.zoo import load, presets
 
 FORMATS = ("bf16", "fp8", "nvfp4", "mxfp4", "int4", "int3")
@@ -44,6 +45,7 @@ LEAVES = ("weight_bytes", "cache_bytes", "flops", "bytes", "sent")  # shown for 
 COMPOSED = ("memory_bytes", "largest_batch", "seconds_per_token", "tokens_per_s", "dollars_per_million")
 
 
+@lru_cache(maxsize=512)  # a page and a notebook ask for the same models again and again
 def leaves(model: Model, tensor: int = 1) -> dict[str, Number]:
     """A model's own formulas in B, S, b_w and b_kv: what one of `tensor` devices holds, does and sends.
 
@@ -173,7 +175,7 @@ class Catalogue:
             except CostModelError as error:
                 about["refused"] = f"Over {tensor} devices it does not split: {str(error).partition(';')[0]}."
                 break
-            maths[tensor] = [store.add(mathml(display_form(found[leaf]))) for leaf in LEAVES]
+            maths[tensor] = [store.add(mathml(expand(found[leaf]))) for leaf in LEAVES]
             functions.append(f"{tensor}:{function(found, (B, S, b_w, b_kv))}")
         return f'{_json(name)}: {{{_json(about)[1:-1]},"maths":{_json(maths)},"of":{{{",".join(functions)}}}}}'
 

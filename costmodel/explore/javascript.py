@@ -104,6 +104,9 @@ class _MathML(MathMLPresentationPrinter):
             return self._word(self._names[expr])
         return super()._print(expr, **settings)
 
+    def parenthesize(self, item: object, level: int, strict: bool = False) -> object:
+        return self._print(item) if item in self._names else super().parenthesize(item, level, strict)
+
     def mathml_tag(self, expr: object) -> str:
         return "·" if isinstance(expr, Mul) else super().mathml_tag(expr)
 
