@@ -53,4 +53,4 @@ fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by na
 	$(BIN)/python -m tests.fuzz.configs 200000
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

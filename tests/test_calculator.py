@@ -4,6 +4,7 @@ from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.explore import Calculator
 from costmodel.explore.calculator import WIDGET_VIEW
 from costmodel.explore.catalogue import ROUNDED
+from costmodel.parallel import Parallel
 
 pytest.importorskip("anywidget", reason="the extra 'notebooks' is not installed")
 
@@ -24,6 +25,10 @@ def test_what_a_reader_moves_python_sees() -> None:
     assert "3 requests fit" in calculator.html()
     control.settings = {**control.settings, "weights": "int4"}
     assert f"{calculator.answer()['largest batch']:,} requests fit" in calculator.html()
+    control.settings = {**control.settings, "model": "70b", "weights": "stored", "tensor": 4, "free": 20}
+    shared = Deployment(load("70b"), accelerator("h100-sxm"), reserve=0.2, parallel=Parallel(tensor=4))
+    assert calculator.answer()["largest batch"] == shared.largest_batch(32_000) > 0
+    assert "one of 4 that share it" in calculator.html()
     with pytest.raises(CostModelError, match="model"):
         control.settings = {}
 

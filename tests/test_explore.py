@@ -224,6 +224,22 @@ def test_a_link_reproduces_the_view(opened: object, written: Path, browser: obje
 
 
 @needs_chromium
+@pytest.mark.parametrize("name", ["batch", "context", "weights", "cache", "tensor"])
+def test_every_key_press_moves_a_slider(opened: object, written: Path, name: str) -> None:
+    opened.goto("about:blank")
+    opened.goto(written.as_uri())
+    slider = opened.locator(f"[data-name={name}]")
+    slider.focus()
+    opened.keyboard.press("Home")
+    said = [slider.get_attribute("aria-valuetext")]
+    for _ in range(int(slider.get_attribute("max"))):
+        opened.keyboard.press("ArrowRight")
+        said.append(slider.get_attribute("aria-valuetext"))
+    assert len(set(said)) == len(said)
+    assert slider.input_value() == slider.get_attribute("max")
+
+
+@needs_chromium
 def test_nonsense_in_a_link_is_bounded(opened: object, written: Path) -> None:
     opened.goto("about:blank")
     opened.goto(f"{written.as_uri()}#model=__proto__&batch=-5&context=1e99&weights=x&free=nan&price=&cache=toString")
@@ -256,8 +272,11 @@ def test_a_phone_shows_it_in_one_column_with_contrast(written: Path, browser: ob
     shown = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
     shown.goto(f"{written.as_uri()}#model=gpt-oss-20b&batch=32&context=131072")
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
-    columns = shown.evaluate("getComputedStyle(document.querySelector('.cm-grid')).gridTemplateColumns")
-    assert len(columns.split()) == 1
+    lefts = shown.evaluate("[...document.querySelectorAll('.cm-panel')].map(e => e.getBoundingClientRect().left)")
+    assert len(lefts) == 4
+    assert len(set(lefts)) == 1
+    shown.locator("[data-number=price]").scroll_into_view_if_needed()
+    assert shown.evaluate("document.querySelector('.cm-verdict').getBoundingClientRect().top") > 0, "out of sight"
     assert shown.evaluate(CONTRAST) == []
     shown.close()
 

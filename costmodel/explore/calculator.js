@@ -10,8 +10,14 @@ const PARTS = [
 const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", tensor: 1, free: 0, price: 2 };
 // A context begins at 2: a prompt of one token is a decode step, which some models run by another kernel.
 const LIMITS = { batch: [1, 65536], context: [2, 10485760], free: [0, 90], price: [0, 10000] };
-const STOPS = { batch: 16, context: 20 }; // the sliders end at 2^16 sequences and 2^20 tokens
-const SMOOTH = 4; // stops of a slider between two powers of two
+
+// What a slider stops at: quarter powers of two, each whole number once, so that every key press moves it.
+const ladder = (low, power) => [...new Set(Array.from({ length: 4 * power + 1 }, (_, k) => Math.round(2 ** (k / 4))))].filter((v) => v >= low);
+const STOPS = { batch: ladder(LIMITS.batch[0], 16), context: ladder(LIMITS.context[0], 20) };
+const nearest = (name, value) => {
+  const stop = STOPS[name].findIndex((v) => v >= value);
+  return stop < 0 ? STOPS[name].length - 1 : stop;
+};
 
 const grouped = (n) => n.toLocaleString("en-US", { maximumFractionDigits: 0 });
 
@@ -23,9 +29,6 @@ function prefixed(value, unit) {
   const short = unit === "tokens/s" ? [1, ""] : [scale, prefix];
   return `${+(value / short[0]).toPrecision(4)} ${short[1]}${unit}`;
 }
-
-const stopValue = (name, stop) => Math.round(2 ** (stop / SMOOTH));
-const valueStop = (value) => Math.round(Math.log2(value) * SMOOTH);
 
 // The settings that make sense: known names, numbers within limits; anything else falls back.
 function sensible(given, start) {
@@ -139,7 +142,7 @@ function mount(root, start, changed = () => {}) {
   const slider = (name, words, low, high) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><output id="${id}-${name}-out" for="${id}-${name}"></output></div>
 <input type="range" id="${id}-${name}" data-name="${name}" min="${low}" max="${high}" step="1"></div>`;
   const sized = (name, words) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" aria-label="${words}, exactly" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="1"></div>
-<input type="range" id="${id}-${name}" data-name="${name}" min="${valueStop(LIMITS[name][0])}" max="${STOPS[name] * SMOOTH}" step="1"></div>`;
+<input type="range" id="${id}-${name}" data-name="${name}" min="0" max="${STOPS[name].length - 1}" step="1"></div>`;
   const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "1"}"></div>`;
   root.classList.add("cm");
   root.innerHTML = `<div class="cm-grid"><form class="cm-panel cm-controls" aria-label="What is deployed">
@@ -148,8 +151,8 @@ function mount(root, start, changed = () => {}) {
 ${sized("batch", "Batch [sequences]")}${sized("context", "Context [tokens]")}
 ${slider("tensor", "Tensor parallel", 0, 0)}${slider("weights", "Weights", 0, 0)}${slider("cache", "Cache", 0, Object.keys(formats).length - 1)}
 ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form>
-<div class="cm-results"><section class="cm-panel" aria-label="Memory"><p class="cm-verdict" role="status" aria-live="polite"></p>
-<div class="cm-memory"></div><p class="cm-note cm-warn"></p></section><ul class="cm-figures" aria-label="Time and money"></ul>
+<div class="cm-results"><section class="cm-panel cm-fit" aria-label="Memory"><p class="cm-verdict" role="status" aria-live="polite"></p>
+<div class="cm-memory"></div></section><div><ul class="cm-figures" aria-label="Time and money"></ul><p class="cm-note cm-warn"></p></div>
 <section class="cm-panel"><h2></h2><div class="cm-roof"></div></section>
 <section class="cm-panel cm-maths" tabindex="0" aria-label="Formulas"><h2>How it is computed</h2><div class="cm-table"></div></section></div></div>`;
   const find = (selector) => root.querySelector(selector), input = (name) => find(`[data-name="${name}"]`);
@@ -167,7 +170,7 @@ ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form
     const model = models[chosen.model], device = accelerators[chosen.on], found = answer(chosen);
     for (const name of ["model", "on"]) input(name).value = chosen[name];
     for (const name of ["batch", "context"]) {
-      input(name).value = valueStop(chosen[name]);
+      input(name).value = nearest(name, chosen[name]);
       input(name).setAttribute("aria-valuetext", grouped(chosen[name]));
     }
     for (const name of ["batch", "context", "free", "price"]) {
@@ -236,7 +239,7 @@ ${room < 0 ? `<i class="cm-over-area" style="left:${share(found.usable)}"></i>` 
   root.addEventListener("input", ({ target }) => {
     const { name, number } = target.dataset;
     if (number) tell({ [number]: target.value });
-    else if (name === "batch" || name === "context") tell({ [name]: stopValue(name, target.value) });
+    else if (name === "batch" || name === "context") tell({ [name]: STOPS[name][target.value] });
     else if (name === "tensor") tell({ tensor: degrees(chosen)[target.value] });
     else if (name === "weights") tell({ weights: weightStops()[target.value] });
     else if (name === "cache") tell({ cache: Object.keys(formats)[target.value] });

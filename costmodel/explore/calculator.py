@@ -1,6 +1,7 @@
 """Will it fit, how fast? The interactive page's control in JupyterLab, and a plain answer where no kernel listens."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from html import escape
 from json import dumps
 
@@ -9,6 +10,7 @@ from costmodel.common.extras import needed
 from costmodel.explore.catalogue import ROUNDED, Catalogue
 from costmodel.explore.document import source, widget_script
 from costmodel.hardware import accelerator
+from costmodel.parallel import Parallel
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
 from costmodel.zoo import load
@@ -27,6 +29,8 @@ class Calculator:
     context, batch : tokens per request, requests at once
     weights, cache : number formats
     hardware : an accelerator
+    tensor : devices that share the model; memory is then that of one of them
+    free : share of the memory kept free [%]
 
     Examples
     --------
@@ -36,11 +40,11 @@ class Calculator:
 
     def __init__(
         self, model: str = "8b", *, context: int = 32_000, batch: int = 1, weights: str = "bf16", cache: str = "bf16",
-        hardware: str = "h100-sxm",
+        hardware: str = "h100-sxm", tensor: int = 1, free: int = 0,
     ) -> None:  # fmt: skip
         self.settings = {
             "model": model, "on": accelerator(hardware).name, "batch": batch, "context": context, "weights": weights,
-            "cache": cache,
+            "cache": cache, "tensor": tensor, "free": free,
         }  # fmt: skip
 
     @property
@@ -48,16 +52,19 @@ class Calculator:
         """What the settings describe."""
         s = self.settings
         weights = None if s["weights"] == STORED else s["weights"]
-        return Deployment(load(s["model"]), accelerator(s["on"]), weights=weights, cache=s["cache"])
+        return Deployment(
+            load(s["model"]), accelerator(s["on"]), weights=weights, cache=s["cache"],
+            reserve=Fraction(s["free"], 100), parallel=Parallel(tensor=s["tensor"]),
+        )  # fmt: skip
 
     def answer(self) -> dict[str, object]:
-        """Memory [byte], whether it fits, the largest batch and the longest context, speed [token/s]."""
+        """Memory used and usable [byte], whether it fits, the largest batch, the longest context, speed [token/s]."""
         d, batch, context = self.deployment, self.settings["batch"], self.settings["context"]
         step = d.decode(batch, context)
         return {
             "weights": d.weight_bytes,
             "cache": batch * d.cache_bytes(context),
-            "capacity": d.accelerator.capacity,
+            "capacity": d.usable_bytes,
             "fits": d.fits(batch, context),
             "largest batch": d.largest_batch(context),
             "longest context": d.longest_context(batch),
@@ -90,8 +97,9 @@ class Calculator:
 
     def __str__(self) -> str:
         s = self.settings
+        shared = f" (one of {s['tensor']} that share it)" if s["tensor"] > 1 else ""
         return (
-            f"{s['model']} on {s['on']}, {s['batch']:,} x {s['context']:,} tokens, "
+            f"{s['model']} on {s['on']}{shared}, {s['batch']:,} x {s['context']:,} tokens, "
             f"weights {s['weights']}, cache {s['cache']}"
         )
 
