@@ -30,6 +30,10 @@ SETTINGS = {  # draw every cell, also those out of sight; ask no one for news
     "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"checkForUpdates": False, "fetchNews": "false"},
 }
+RUN_ALL = """Promise.race([
+  jupyterapp.commands.execute('notebook:run-all-cells'),
+  new Promise((_, late) => setTimeout(() => late(new Error('still running after five minutes')), 300_000)),
+])"""
 SEEN = """() => {
   const cells = jupyterapp.shell.currentWidget.content.widgets.filter(c => c.model.type === 'code');
   const outputs = cells.flatMap((c, i) => c.model.outputs.toJSON().map(o => [i, o]));
@@ -123,7 +127,7 @@ def test_a_reader_runs_the_page(lab: str, browser: object, path: Path) -> None:
     )
     page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
     page.set_default_timeout(240_000)
-    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.evaluate(RUN_ALL)
     asked_for = [cell for cell in code if "Calculator(" in cell.source.splitlines()[-1]]
     if asked_for:
         page.wait_for_selector(".jp-Notebook .cm .cm-verdict", timeout=60_000)
