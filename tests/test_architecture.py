@@ -23,8 +23,8 @@ FLOORS = {
     "speculation": 7,
     "sizing": 8,
     "textbook": 9, "quantities": 9, "evidence": 9, "host": 9, "serving": 9,
-    "__init__": 10,
-    "cli": 11, "plotting": 11, "explore": 11, "__main__": 12,
+    "__init__": 10, "explore": 10,
+    "cli": 11, "plotting": 11, "__main__": 12,
 }  # fmt: skip
 TECHNIQUES = {room for room, floor in FLOORS.items() if floor == 7}  # one technique each: never import each other
 
