@@ -10,6 +10,7 @@ from costmodel.common.errors import CostModelError
 
 COMMANDS = {
     "size": "size a model on an accelerator: memory, latency, throughput, and which wall is near",
+    "serve": "serve a trace of requests: waiting times, throughput, goodput, memory",
     "inspect": "count a model exactly: parameters, weight bytes, cache elements",
     "models": "list the models known by name, or write one out as a config.json",
     "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",

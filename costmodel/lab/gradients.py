@@ -194,7 +194,7 @@ def relu(x: np.ndarray) -> tuple[np.ndarray, Back]:
 
 
 def gated(x: np.ndarray) -> tuple[np.ndarray, Back]:
-    """up ⊙ SiLU(gate) of the halves of x, up first; SiLU(g) = g·s with s = 1/(1 + e^(-g)), its slope s + g·s·(1 - s)."""
+    """up ⊙ SiLU(gate), the halves of x: SiLU(g) = g·s with s = 1/(1 + e^(-g)), and its slope is s + SiLU(g)·(1 - s)."""
     up, gate = np.split(x, 2, axis=1)
     half = x.dtype.type(0.5)
     s = half + half * np.tanh(half * gate)

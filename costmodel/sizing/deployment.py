@@ -12,6 +12,7 @@ from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.parallel import ONE_DEVICE, Parallel
 from costmodel.roofline import Timing, timing
+from costmodel.sizing.questions import Questions
 from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
 from costmodel.symbols import B, S
 
@@ -19,7 +20,7 @@ FOREVER = 2**62  # a context no machine holds: what still fits there is unbounde
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(Questions):
     """A model on an accelerator.
 
     Parameters
