@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Deployment, accelerator, accelerators, load, preset_config, presets
+from costmodel import Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
 from costmodel.cli import main
 from costmodel.quantities import QUANTITIES
 
@@ -67,6 +67,16 @@ def test_size_answers_under_fixed_keys(command: Command) -> None:
     assert found["ttft_s"] == deployment.prefill(8192).seconds
     assert (found["bound"], found["ridge"]) == ("memory", 989 / 3.35)
     assert all(isinstance(found[k], int) for k in SIZE_KEYS if k.endswith("bytes") or k == "params")
+
+
+def test_size_over_several_devices(command: Command) -> None:
+    found = command.json("size", "llama-3-70b", "--on", "h100-sxm", "--tensor", "8", "--batch", "32")
+    assert list(found) == [*SIZE_KEYS, "devices", "communication_s"]
+    assert (found["devices"], found["fits"], found["params"]) == (8, True, 70553706496)
+    d = Deployment(load("llama-3-70b"), accelerator("h100-sxm"), parallel=Parallel(tensor=8))
+    assert found["communication_s"] == float(d.decode(32, 1024).timing.communication_seconds) > 0
+    assert "  communication  " in command("size", "llama-3-70b", "--on", "h100-sxm", "--tensor", "8", "--batch", "32")
+    assert "multiple of" in command("size", "llama-3-8b", "--on", "h100-sxm", "--tensor", "3", code=2)
 
 
 def test_size_defaults_answer_one_user_at_1024(command: Command) -> None:

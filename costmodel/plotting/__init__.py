@@ -28,6 +28,13 @@ from costmodel.plotting.memory import cache_against_context, conversations_that_
 from costmodel.plotting.paging import blocks_of_four, where_memory_goes
 from costmodel.plotting.prompt_caching import cost_against_requests, hits_against_capacity
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
+from costmodel.plotting.speculation import (
+    measured_against_estimate,
+    speedup_against_batch,
+    speedup_against_gamma,
+    tokens_per_pass,
+    where_draft_and_target_agree,
+)
 
 FIGURES = {
     figure.__name__: figure
@@ -38,6 +45,8 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        where_draft_and_target_agree, tokens_per_pass, speedup_against_gamma, speedup_against_batch,
+        measured_against_estimate,
         slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
         cost_against_requests, hits_against_capacity,
     )

@@ -16,14 +16,14 @@ from costmodel.common.extras import needed
 from costmodel.serving import interval as closed_forms
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.formula import Polynomial
-from costmodel.serving.interval import interval, steps_until, weighted
+from costmodel.serving.interval import interval, steps_until, stretch
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
 from costmodel.serving.replica import Log
 from costmodel.serving.trace import Trace
 
 LIMIT = 2.0**61  # an interval's ticks, and what is multiplied on the way
-FORMULAS = ("line_sum", "crossover", "interval", "fewest_steps", "steps_until", "_product_sum", "weighted")
+FORMULAS = ("line_sum", "crossover", "interval", "fewest_steps", "steps_until", "_sums", "stretch")
 OVERFLOW = -1
 
 
@@ -151,7 +151,7 @@ def _core(
                 target = (arrival[seen, 0] - clock_s) * tps + arrival[seen, 1] - clock_t
                 steps = steps_until(c0, c1, m0, m1, steps, target)
             lasts = interval(c0, c1, m0, m1, steps)
-            held += weighted(float(c0), float(c1), float(m0), float(m1), float(lines), float(running * h_more), steps)
+            held += stretch(float(c0), float(c1), float(m0), float(m1), float(lines), float(running * h_more), steps)[1]
             step += steps
         else:
             clock_s, clock_t = arrival[seen]

@@ -8,7 +8,6 @@ Times are whole ticks, a unit in which every coefficient is an integer: sums are
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import lcm
 
 from sympy import Add, Expr, Pow, expand, sympify
@@ -74,6 +73,7 @@ class PassCosts:
     ticks_per_s : integer, so that every coefficient is whole
     compute, memory, cache : a decoding sequence's share of the step and the bytes it keeps, linear between breaks in S;
         the cache in units of 1/cache_unit byte
+    lines, breaks : the three; whether any of them breaks
 
     Examples
     --------
@@ -111,16 +111,24 @@ class PassCosts:
         kept = Polynomial(deployment.cache_bytes(S))
         self.cache_unit = lcm(*kept.denominators)
         self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
+        self.lines = (self.compute, self.memory, self.cache)
+        self.breaks = any(line.windows or line.chunks for line in self.lines)
 
     @staticmethod
     def _totals(model: Model, widths: Widths) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
         one, many = model.decode(B, S).sized(widths), model.forward(ForwardPass(B, T, S)).sized(widths)
         return (one.flops, many.flops), (one.bytes, many.bytes)
 
-    @cached_property
-    def lines(self) -> tuple[Piecewise, Piecewise, Piecewise]:
-        """Compute, memory and cache of one decoding sequence."""
-        return self.compute, self.memory, self.cache
+    def lines_at(self, context: int) -> tuple[tuple[int, int], ...]:
+        """Each line's value at S and its growth a step."""
+        if self.breaks:
+            return tuple(line.at(context) for line in self.lines)
+        c, m, h = self.lines
+        return (
+            (c.constant + c.slope * context, c.slope),
+            (m.constant + m.slope * context, m.slope),
+            (h.constant + h.slope * context, h.slope),
+        )
 
     def last(self, context: int) -> int | None:
         """The last context for which all three pieces at S hold; None if they never end."""

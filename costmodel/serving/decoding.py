@@ -15,7 +15,7 @@ class Sequence:
     cached : tokens in its cache while it does not decode
     filled : tokens of its prompt's cache that are ready, while it is prefilled
     away, due : whether its cache lies outside, and the ticks that bringing it in holds up the replica
-    reserved : bytes set aside for it
+    reserved : bytes of its cache when its answer is complete
     """
 
     __slots__ = (
@@ -85,32 +85,39 @@ class Decoding:
 
     def _draw(self, who: Sequence) -> None:
         """Add its lines as they run from the next step on, and note where they break."""
-        context = who.offset + self.step + 1
-        who.base, who.grows = [0, 0, 0], [0, 0, 0]
-        for k, line in enumerate(self.costs.lines):
-            value, slope = line.at(context)
-            who.base[k], who.grows[k] = value - slope * self.step, slope
-            self.base[k] += who.base[k]
-            self.grows[k] += slope
-        last = self.costs.last(context)
-        if last is not None:
-            who.drawn = self._next_serial()
-            heappush(self._breaks, (last - who.offset, who.drawn, who))
+        costs, step = self.costs, self.step
+        context = who.offset + step + 1
+        (c, c_more), (m, m_more), (h, h_more) = costs.lines_at(context)
+        who.base = c - c_more * step, m - m_more * step, h - h_more * step
+        who.grows = c_more, m_more, h_more
+        self._add(who, 1)
+        if costs.breaks:
+            last = costs.last(context)
+            if last is not None:
+                who.drawn = self._next_serial()
+                heappush(self._breaks, (last - who.offset, who.drawn, who))
 
     def _erase(self, who: Sequence) -> None:
         who.drawn = 0
-        for k in range(3):
-            self.base[k] -= who.base[k]
-            self.grows[k] -= who.grows[k]
+        self._add(who, -1)
+
+    def _add(self, who: Sequence, times: int) -> None:
+        base, grows = self.base, self.grows
+        c, m, h = who.base
+        base[0], base[1], base[2] = base[0] + times * c, base[1] + times * m, base[2] + times * h
+        c, m, h = who.grows
+        grows[0], grows[1], grows[2] = grows[0] + times * c, grows[1] + times * m, grows[2] + times * h
 
     def horizon(self) -> int:
         """Steps until the next sequence ends or a line breaks."""
         ends, breaks = self._ends, self._breaks
         while ends[0][2].joined != ends[0][1]:  # it has left
             heappop(ends)
+        first = ends[0][0]
         while breaks and breaks[0][2].drawn != breaks[0][1]:
             heappop(breaks)
-        first = min(ends[0][0], breaks[0][0]) if breaks else ends[0][0]
+        if breaks:
+            first = min(first, breaks[0][0])
         return first - self.step
 
     def lines(self) -> tuple[int, int, int, int]:
@@ -121,10 +128,6 @@ class Decoding:
             costs.shared(0, count) + compute + faster * step, faster,
             costs.shared(1, count) + memory + slower * step, slower,
         )  # fmt: skip
-
-    def held(self) -> int:
-        """What the members' caches hold in the next step, in the costs' unit."""
-        return self.base[2] + self.grows[2] * self.step
 
     def advance(self, steps: int) -> list[Sequence]:
         """Go so many steps on, none past the horizon; whose answers are complete, in the order they joined."""

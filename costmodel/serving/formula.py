@@ -1,6 +1,7 @@
 """Formulas in T and S turned into plain Python that adds integers: exact, and a thousand times as fast as `.subs`."""
 
 from fractions import Fraction
+from functools import cached_property
 
 from sympy import Expr, Min, Poly, expand, floor, sympify
 
@@ -54,6 +55,12 @@ class Polynomial:
                 raise CostModelError(f"a pass is not quadratic in its tokens: {expr}")
             self.terms.append((tidy(as_fraction(coefficient)), *([0, 0, *factors][-2:])))
 
+    @cached_property
+    def plain(self) -> tuple[int | Fraction, ...]:
+        """Coefficients of 1, T, S, T², T·S, S²."""
+        found = {(i, j): c for c, i, j in self.terms}
+        return tuple(found.get(key, 0) for key in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+
     def scaled(self, unit: Fraction) -> "Polynomial":
         """Every coefficient times `unit`."""
         copy = object.__new__(Polynomial)
@@ -68,6 +75,9 @@ class Polynomial:
 
     def at(self, tokens: int, context: int) -> Fraction | int:
         """Value at T and S."""
+        if not self.atoms:
+            k, t, s, tt, ts, ss = self.plain
+            return k + tokens * (t + tt * tokens + ts * context) + context * (s + ss * context)
         v = [1, tokens, context, *[atom.value(tokens, context) for atom in self.atoms]]
         return sum([c * v[i] * v[j] for c, i, j in self.terms])
 

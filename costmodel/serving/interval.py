@@ -88,25 +88,32 @@ def steps_until(c0: Number, c1: Number, m0: Number, m1: Number, steps: int, targ
     return split + fewest_steps(b0 + b1 * split, b1, steps - split, target - before)
 
 
-def weighted(c0: Number, c1: Number, m0: Number, m1: Number, held: Number, grows: Number, steps: int) -> Number:
-    """Σ (duration of step i)·(held + grows·i): the integral over time of what grows by `grows` a step.
+def stretch(
+    c0: Number, c1: Number, m0: Number, m1: Number, held: Number, grows: Number, steps: int
+) -> tuple[Number, Number]:
+    """The interval, and Σ (duration of step i)·(held + grows·i): the integral over time of what grows by `grows` a step.
 
     Examples
     --------
-    >>> weighted(0, 3, 10, 1, 5, 2, 8) == sum(max(3 * i, 10 + i) * (5 + 2 * i) for i in range(8))
+    >>> each = [max(3 * i, 10 + i) for i in range(8)]
+    >>> stretch(0, 3, 10, 1, 5, 2, 8) == (sum(each), sum(t * (5 + 2 * i) for i, t in enumerate(each)))
     True
     """
     split = crossover(c0, c1, m0, m1, steps)
-    (a0, a1), (b0, b1) = ((c0, c1), (m0, m1)) if c0 >= m0 else ((m0, m1), (c0, c1))
-    late = _product_sum(b0 + b1 * split, b1, held + grows * split, grows, steps - split)
-    return _product_sum(a0, a1, held, grows, split) + late
+    if c0 < m0:
+        c0, c1, m0, m1 = m0, m1, c0, c1
+    ticks, integral = _sums(c0, c1, held, grows, split)
+    if split == steps:
+        return ticks, integral
+    more, late = _sums(m0 + m1 * split, m1, held + grows * split, grows, steps - split)
+    return ticks + more, integral + late
 
 
-def _product_sum(t0: Number, t1: Number, h0: Number, h1: Number, n: int) -> Number:
-    """Σ (t0 + t1·i)(h0 + h1·i), i = 0 … n − 1, by Σ i = n(n − 1)/2 and Σ i² = n(n − 1)(2n − 1)/6."""
+def _sums(t0: Number, t1: Number, h0: Number, h1: Number, n: int) -> tuple[Number, Number]:
+    """Σ t0 + t1·i and Σ (t0 + t1·i)(h0 + h1·i), by Σ i = n(n − 1)/2 and Σ i² = n(n − 1)(2n − 1)/6."""
     ones = n * (n - 1) // 2
-    squares = ones * (2 * n - 1) // 3
-    return n * t0 * h0 + (t0 * h1 + t1 * h0) * ones + t1 * h1 * squares
+    ticks = n * t0 + t1 * ones
+    return ticks, h0 * ticks + h1 * (t0 * ones + t1 * (ones * (2 * n - 1) // 3))
 
 
 def interval_formulas(deployment: Deployment) -> dict[str, Expr]:

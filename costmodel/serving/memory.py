@@ -51,7 +51,8 @@ class Memory:
 
     def never(self, who: Sequence) -> str:
         """Why a request can never be served; empty if it can."""
-        return self.refusal(who.prompt + who.output - 1)
+        who.reserved = self.bytes(who.prompt + who.output - 1)
+        return "" if who.reserved <= self.budget else self.refusal(who.prompt + who.output - 1)
 
     def refusal(self, tokens: int) -> str:
         """What is wrong with a cache of so many tokens; empty if it fits."""
@@ -72,7 +73,7 @@ class Memory:
             return self._next(decoding, filling) + self.bytes(who.soon) <= self.budget
         if self.policy.kind == "static":
             return self._together([*self._batch, who]) <= self.budget
-        return self.used + self.bytes(who.prompt + who.output - 1) <= self.budget
+        return self.used + who.reserved <= self.budget
 
     def _together(self, batch: list[Sequence]) -> int:
         """A static batch keeps every row until its longest answer is done."""
@@ -80,24 +81,24 @@ class Memory:
         return sum(self.bytes(who.prompt + longest - 1) for who in batch)
 
     def take(self, who: Sequence) -> None:
-        """Set its memory aside."""
+        """Set its memory aside, where that is done beforehand."""
         if self.grows:
             return
         if self.policy.kind == "static":
             self._batch.append(who)
             self.used = self._together(self._batch)
         else:
-            who.reserved = self.bytes(who.prompt + who.output - 1)
             self.used += who.reserved
-        self.peak = max(self.peak, self.used)
+        if self.used > self.peak:
+            self.peak = self.used
 
     def give(self, who: Sequence) -> None:
-        """Its memory is free again."""
-        self.used -= who.reserved
-        who.reserved = 0
-        if self._batch:
-            self._batch.clear()  # a static batch ends as one
+        """Its memory is free again; a static batch's all at once."""
+        if self.policy.kind == "static":
+            self._batch.clear()
             self.used = 0
+        elif not self.grows:
+            self.used -= who.reserved
 
     def fits(self, decoding: Decoding, filling: Iterable[Sequence]) -> bool:
         """Whether the next step has room."""

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Decoding, Sequence
-from costmodel.serving.interval import interval, steps_until, weighted
+from costmodel.serving.interval import steps_until, stretch
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
 from costmodel.serving.prefix import PrefixStore
@@ -102,6 +102,8 @@ class Replica:
         policy, queue = self.policy, self.queue
         if policy.kind == "static" and self.decoding.members:
             return
+        if not queue:
+            return
         asked = 0
         while queue and len(self.decoding) + len(self.filling) < policy.slots:
             who = queue[0][1]
@@ -135,36 +137,39 @@ class Replica:
 
     def _prefill(self) -> None:
         """One pass over prompts: whole ones by themselves, or pieces beside the decoding sequences."""
-        chunked = self.policy.kind == "chunked"
-        if chunked and self.decoding.members:
-            self._make_room()
-        beside = len(self.decoding) if chunked else 0
-        room = self.policy.chunk - beside if chunked else None
-        pieces: list[tuple[Sequence, int]] = []
-        for who in self.filling:
-            new = who.context - who.filled
+        decoding, filling, costs = self.decoding, self.filling, self.costs
+        beside, room = 0, None
+        if self.policy.kind == "chunked":
+            if decoding.members and self.memory.grows:
+                self._make_room()
+            beside = len(decoding)
+            room = self.policy.chunk - beside
+        pieces, tokens, compute, memory = [], beside, 0, 0
+        for who in filling:
+            new = who.prompt + who.made - who.filled
             if room is not None:
-                new, room = min(new, room), room - min(new, room)
-            if not new:
-                break
-            pieces.append((who, new))
-        self.memory.note(self.decoding, self.filling, 1)
-        costs, tokens = self.costs, beside + sum(new for _, new in pieces)
-        compute, memory = costs.shared(0, tokens), costs.shared(1, tokens)
+                new = min(new, room)
+                if not new:
+                    break
+                room -= new
+            who.filled += new
+            pieces.append(who)
+            tokens += new
+            c, m = costs.prefill(new, who.filled)
+            compute, memory = compute + c, memory + m
+        compute, memory = compute + costs.shared(0, tokens), memory + costs.shared(1, tokens)
         if beside:
-            decoding = self.decoding
             compute += decoding.base[0] + decoding.grows[0] * decoding.step
             memory += decoding.base[1] + decoding.grows[1] * decoding.step
-        for who, new in pieces:
-            more = costs.prefill(new, who.filled + new)
-            compute, memory = compute + more[0], memory + more[1]
+        if self.memory.grows:
+            self.memory.note(decoding, filling, 1)
         lasts = max(compute, memory)
-        self._pass(1, lasts, (self.decoding.held() + self._held_aside()) * lasts)
-        done = self.decoding.advance(1) if beside else []
-        for who, new in pieces:
-            who.filled += new
-        while self.filling and self.filling[0].filled == self.filling[0].context:
-            self._first_token(self.filling.popleft())
+        self._pass(1, lasts, self._held() * lasts)
+        done = decoding.advance(1) if beside else []
+        for who in pieces:
+            if who.filled == who.prompt + who.made:
+                filling.remove(who) if who is not filling[0] else filling.popleft()
+                self._first_token(who)
         self._finish(done)
 
     def _first_token(self, who: Sequence) -> None:
@@ -190,32 +195,38 @@ class Replica:
         """Answers are complete: their slots and memory are free at once, or when a static batch is over."""
         for who in done:
             self._last_token(who)
-        static, members = self.policy.kind == "static", self.decoding.members
-        if static and all(self.log.last[index] is not None for index in members):
-            done = list(members.values())
-        elif static:
-            return
+        if self.policy.kind == "static":
+            members = self.decoding.members
+            done = [] if any(self.log.last[index] is None for index in members) else list(members.values())
         for who in done:
             self.decoding.leave(who)
             self.memory.give(who)
 
     def _decode(self) -> None:
         """As many steps as nothing can happen in: until someone ends, memory runs out, or an arrival matters."""
-        preempted = self._make_room()
-        decoding = self.decoding
-        steps = 1 if preempted else self.memory.lasts(decoding, self.filling, decoding.horizon())
+        decoding, memory = self.decoding, self.memory
+        if not memory.grows:
+            steps = decoding.horizon()
+        elif self._make_room():
+            steps = 1
+        else:
+            steps = memory.lasts(decoding, self.filling, decoding.horizon())
         c0, c1, m0, m1 = decoding.lines()
         if self.next is not None and self._heeds_arrivals():
             steps = steps_until(c0, c1, m0, m1, steps, self.next.key[1] - self.clock)
-        self.memory.note(decoding, self.filling, steps)
-        lasts = interval(c0, c1, m0, m1, steps)
-        held = decoding.held() + self._held_aside()
-        self._pass(steps, lasts, weighted(c0, c1, m0, m1, held, decoding.grows[2], steps))
+        if memory.grows:
+            memory.note(decoding, self.filling, steps)
+        lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
+        self._pass(steps, lasts, held)
         self._finish(decoding.advance(steps))
 
-    def _held_aside(self) -> int:
-        """What the caches of those that are prefilled will hold, in the costs' unit."""
-        return sum([self.costs.cache.at(who.context)[0] for who in self.filling])
+    def _held(self) -> int:
+        """What all caches hold in the next step, in the costs' unit; those that are prefilled count in full."""
+        decoding = self.decoding
+        held = decoding.base[2] + decoding.grows[2] * decoding.step
+        for who in self.filling:
+            held += self.costs.cache.at(who.prompt + who.made)[0]
+        return held
 
     def _heeds_arrivals(self) -> bool:
         """Whether one who arrives now could begin: not behind others who wait, nor beside a static batch."""

@@ -31,7 +31,7 @@ def rows(trace: Trace) -> Iterator[tuple[int, float, int, int]]:
 
 def simulate(
     trace: Trace,
-    deployment: Deployment,
+    deployment: Deployment | PassCosts,
     policy: Policy = DEFAULT,
     *,
     replicas: int = 1,
@@ -46,7 +46,8 @@ def simulate(
 
     Parameters
     ----------
-    trace, deployment, policy : what arrives, what serves, how it batches
+    trace, deployment, policy : what arrives, what serves, how it batches; a deployment that serves many traces may be
+        given as its PassCosts, derived once
     replicas : copies of the deployment (those that decode, when disaggregated)
     prefill_replicas : copies that prefill, when disaggregated; as many as decode unless given
     compiled : use the compiled core (extra "fast"), which serves the continuous policy
@@ -64,7 +65,8 @@ def simulate(
     >>> result.steps, result.served, round(1e3 * result.makespan_s)
     (201, 2, 922)
     """
-    replicas, costs = whole(replicas, "replicas", limit=10**6), PassCosts(deployment)
+    replicas = whole(replicas, "replicas", limit=10**6)
+    costs = deployment if isinstance(deployment, PassCosts) else PassCosts(deployment)
     watch = None if progress is None else _Watch(len(trace), progress)
     spare = 0
     if compiled:
@@ -120,11 +122,10 @@ def _gathered(
 ) -> ServingResult:
     first, last = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
     rejected: dict[int, str] = {}
+    per_s = costs.ticks_per_s
     for places, log in logs:
         for into, ticks in ((first, log.first), (last, log.last)):
-            for place, tick in zip(places.tolist(), ticks, strict=True):
-                if tick is not None:
-                    into[place] = tick / costs.ticks_per_s
+            into[places] = [np.nan if tick is None else tick / per_s for tick in ticks]
         rejected |= {int(places[index]): reason for index, reason in log.rejected.items()}
     total = lambda name: sum(getattr(log, name) for _, log in logs)  # noqa: E731
     asked = total("asked")

@@ -12,7 +12,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.layers import Attention, Mlp
 from costmodel.model import Block, Model
 from costmodel.serving import PassCosts, interval_formulas
-from costmodel.serving.interval import crossover, interval, line_sum, steps_until, weighted
+from costmodel.serving.interval import crossover, interval, line_sum, steps_until, stretch
 from costmodel.symbols import B, M, S, index
 
 H100 = accelerator("h100-sxm")
@@ -78,7 +78,8 @@ def test_closed_forms_are_the_sums(
 ) -> None:
     each = [max(c[0] + c[1] * i, m[0] + m[1] * i) for i in range(steps)]
     assert interval(*c, *m, steps) == sum(each)
-    assert weighted(*c, *m, *held, steps) == sum(t * (held[0] + held[1] * i) for i, t in enumerate(each))
+    integral = sum(t * (held[0] + held[1] * i) for i, t in enumerate(each))
+    assert stretch(*c, *m, *held, steps) == (sum(each), integral)
     bounds = [c[0] + c[1] * i >= m[0] + m[1] * i for i in range(steps)]
     assert crossover(*c, *m, steps) == next((i for i in range(steps) if bounds[i] != bounds[0]), steps)
     if min(each) > 0:
