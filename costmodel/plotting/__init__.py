@@ -24,6 +24,7 @@ from costmodel.plotting.diagrams_serving import block_table, prompt_order, stati
 from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
+from costmodel.plotting.pruning import depth_against_width, loss_before_and_after_repair, what_each_part_adds
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
 
 FIGURES = {
@@ -35,6 +36,7 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        what_each_part_adds, loss_before_and_after_repair, depth_against_width,
     )
 }  # fmt: skip
 
