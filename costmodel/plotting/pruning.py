@@ -110,7 +110,7 @@ def loss_before_and_after_repair() -> Figure:
 
 
 def llama_and_its_cuts() -> dict[str, Model]:
-    """Llama-3.1-8B and the two 4B models cut from it (Sreenivas et al., 2408.11796, table 2)."""
+    """Llama-3.1-8B and the two 4B models cut from it (Sreenivas et al., 2408.11796)."""
     config, cuts = preset_config("llama-3.1-8b"), {
         "depth": {"num_hidden_layers": 16},
         "width": {"hidden_size": 3072, "intermediate_size": 9216, "head_dim": 128},
