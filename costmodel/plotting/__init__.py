@@ -27,6 +27,7 @@ from costmodel.plotting.latency import latency_and_throughput, memory_against_ca
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
 from costmodel.plotting.paging import blocks_of_four, where_memory_goes
 from costmodel.plotting.prompt_caching import cost_against_requests, hits_against_capacity
+from costmodel.plotting.pruning import depth_against_width, loss_before_and_after_repair, what_each_part_adds
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
 from costmodel.plotting.speculation import (
     measured_against_estimate,
@@ -49,6 +50,7 @@ FIGURES = {
         measured_against_estimate,
         slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
         cost_against_requests, hits_against_capacity,
+        what_each_part_adds, loss_before_and_after_repair, depth_against_width,
     )
 }  # fmt: skip
 
