@@ -10,10 +10,14 @@ from costmodel.common.errors import CostModelError
 
 COMMANDS = {
     "size": "size a model on an accelerator: memory, latency, throughput, and which wall is near",
+    "serve": "serve a trace of requests: waiting times, throughput, goodput, memory",
     "inspect": "count a model exactly: parameters, weight bytes, cache elements",
     "models": "list the models known by name, or write one out as a config.json",
     "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",
     "explain": "show a quantity's formula, its symbols with meaning and unit, and its value for a model",
+    "evidence": "published measurements against the bound and the calibrated forecast; checks a CSV of yours, too",
+    "host": "measure this machine: bandwidth, matrix multiplication, a real small model against its forecast",
+    "explore": "write the interactive page: sliders over the same formulas, one offline HTML file",
     "tour": "a short walk through the headline numbers, each computed as it prints",
 }
 
