@@ -24,6 +24,12 @@ from costmodel.plotting.diagrams_serving import block_table, prompt_order, stati
 from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
+from costmodel.plotting.quantization import (
+    measured_against_bytes,
+    output_error_against_bits,
+    ruler_per_row,
+    what_fewer_bits_buy,
+)
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
 
 FIGURES = {
@@ -35,6 +41,7 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        ruler_per_row, output_error_against_bits, what_fewer_bits_buy, measured_against_bytes,
     )
 }  # fmt: skip
 
