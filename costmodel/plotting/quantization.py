@@ -84,7 +84,7 @@ def output_error_against_bits(widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8), grou
 
 def what_fewer_bits_buy(name: str = "llama-3-8b", hardware: str = "h100-sxm", context: int = 1024) -> Figure:
     """Times as fast as bf16 against the batch, for 8 and 4 bits with scales, and the bytes' ratio that bounds it."""
-    model, card, batch = load(name), accelerator(hardware), 2 ** np.arange(11)
+    model, card, batch = load(name), accelerator(hardware), 2 ** np.arange(9)
     wide = Deployment(model, card, weights="bf16").grid(batch, context)["seconds_per_token"]
     with canvas() as (figure, (axes,)):
         gains = {}
