@@ -74,6 +74,7 @@ class PassCosts:
     compute, memory, cache : a decoding sequence's share of the step and the bytes it keeps, linear between breaks in S;
         the cache in units of 1/cache_unit byte
     lines, breaks : the three; whether any of them breaks
+    experts : of compute and of memory: what a mixture's experts add, or None
 
     Examples
     --------
@@ -99,7 +100,7 @@ class PassCosts:
         self.ticks_per_s = lcm(2, *(d for side in sides for d in side.denominators()))
         units = [self.ticks_per_s / side.rate for side in sides]
         self._shared = [int(side.shared * unit) for side, unit in zip(sides, units, strict=True)]
-        self._experts = [
+        self.experts = [
             (float(unit), [_fraction_pair(term) for term in Add.make_args(side.experts)]) if side.experts != 0 else None
             for side, unit in zip(sides, units, strict=True)
         ]
@@ -137,7 +138,7 @@ class PassCosts:
 
     def shared(self, side: int, tokens: int) -> int:
         """Weights, and the experts that `tokens` tokens are expected to use, to the nearest tick; side 0 computes."""
-        experts = self._experts[side]
+        experts = self.experts[side]
         if experts is None:
             return self._shared[side]
         seen = self._seen[side]

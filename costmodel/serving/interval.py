@@ -63,10 +63,13 @@ def fewest_steps(first: Number, growth: Number, steps: int, target: Number) -> i
     slack = 2.0 * first - growth
     n = int(4.0 * target / (slack + sqrt(slack * slack + 8.0 * growth * target)))
     n = min(max(n, 1), steps)
-    while n < steps and line_sum(first, growth, n) < target:
+    reached = line_sum(first, growth, n)
+    while n < steps and reached < target:
+        reached += first + growth * n
         n += 1
-    while n > 1 and line_sum(first, growth, n - 1) >= target:
+    while n > 1 and reached - (first + growth * (n - 1)) >= target:
         n -= 1
+        reached -= first + growth * n
     return n
 
 
@@ -81,17 +84,20 @@ def steps_until(c0: Number, c1: Number, m0: Number, m1: Number, steps: int, targ
     if target <= 0:
         return 1
     split = crossover(c0, c1, m0, m1, steps)
-    (a0, a1), (b0, b1) = ((c0, c1), (m0, m1)) if c0 >= m0 else ((m0, m1), (c0, c1))
-    before = line_sum(a0, a1, split)
-    if split == steps or target <= before:
-        return fewest_steps(a0, a1, split, target)
-    return split + fewest_steps(b0 + b1 * split, b1, steps - split, target - before)
+    if c0 < m0:
+        c0, c1, m0, m1 = m0, m1, c0, c1
+    if split == steps:
+        return fewest_steps(c0, c1, steps, target)
+    before = line_sum(c0, c1, split)
+    if target <= before:
+        return fewest_steps(c0, c1, split, target)
+    return split + fewest_steps(m0 + m1 * split, m1, steps - split, target - before)
 
 
 def stretch(
     c0: Number, c1: Number, m0: Number, m1: Number, held: Number, grows: Number, steps: int
 ) -> tuple[Number, Number]:
-    """The interval, and Σ (duration of step i)·(held + grows·i): the integral over time of what grows by `grows` a step.
+    """The interval, and Σ (duration of step i)·(held + grows·i): the integral over time of what grows every step.
 
     Examples
     --------

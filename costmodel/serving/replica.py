@@ -69,8 +69,10 @@ class Replica:
     def run(self) -> Log:
         """Serve everything."""
         while True:
-            self._arrive()
-            self._admit()
+            if self.next is not None and self.next.key[1] <= self.clock:
+                self._arrive()
+            if self.queue:
+                self._admit()
             if self.filling and self._may_fill():
                 self._prefill()
             elif self.decoding.members:
@@ -102,12 +104,10 @@ class Replica:
         policy, queue = self.policy, self.queue
         if policy.kind == "static" and self.decoding.members:
             return
-        if not queue:
-            return
         asked = 0
         while queue and len(self.decoding) + len(self.filling) < policy.slots:
             who = queue[0][1]
-            new = 0 if who.away else who.context
+            new = 0 if who.away else who.prompt + who.made
             if policy.kind == "continuous" and asked and asked + new > policy.prefill_tokens:
                 return
             if not self.memory.admits(who, self.decoding, self.filling):
@@ -212,11 +212,13 @@ class Replica:
         else:
             steps = memory.lasts(decoding, self.filling, decoding.horizon())
         c0, c1, m0, m1 = decoding.lines()
-        if self.next is not None and self._heeds_arrivals():
+        holds, grows = self._held(), decoding.grows[2]
+        lasts, held = stretch(c0, c1, m0, m1, holds, grows, steps)
+        if self.next is not None and self.next.key[1] < self.clock + lasts and self._heeds_arrivals():
             steps = steps_until(c0, c1, m0, m1, steps, self.next.key[1] - self.clock)
+            lasts, held = stretch(c0, c1, m0, m1, holds, grows, steps)
         if memory.grows:
             memory.note(decoding, self.filling, steps)
-        lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
         self._pass(steps, lasts, held)
         self._finish(decoding.advance(steps))
 
