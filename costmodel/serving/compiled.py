@@ -62,7 +62,7 @@ def serve(trace: Trace, costs: PassCosts, policy: Policy) -> Log:
     for values, line in zip(prefill, costs.lines, strict=False):
         values[one] = line.at(1)[0]
     most = max(policy.slots, policy.prefill_tokens, int(prompt.max(initial=1))) + 1
-    shared = [_shared(costs, side, most) for side in (0, 1)]
+    shared = _shared(costs, most)
     line = np.array([[line.constant, line.slope] for line in costs.lines], dtype=np.int64)
     times = np.zeros((2, len(able), 2), dtype=np.int64)
     counts = np.zeros(4, dtype=np.int64)  # steps, events, busy seconds and ticks
@@ -99,11 +99,11 @@ def _refuse(trace: Trace, costs: PassCosts, policy: Policy) -> None:
             raise CostModelError(f"the compiled core does not serve {what}; use compiled=False")
 
 
-def _shared(costs: PassCosts, side: int, most: int) -> np.ndarray:
-    """What a pass over 0 … most − 1 tokens shares."""
-    if costs.experts[side] is None:
-        return np.full(most, costs.shared(side, 0), dtype=np.int64)
-    return np.array([costs.shared(side, n) for n in range(most)], dtype=np.int64)
+def _shared(costs: PassCosts, most: int) -> np.ndarray:
+    """What a pass over 0 … most − 1 tokens shares: a row of compute, a row of memory."""
+    found = np.empty((2, most), dtype=np.int64)
+    found.T[:] = [costs.shared(n) for n in range(most)] if costs.mixture else costs.shared(1)
+    return found
 
 
 def _arrivals(seconds: np.ndarray, costs: PassCosts) -> np.ndarray:

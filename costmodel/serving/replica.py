@@ -61,6 +61,7 @@ class Replica:
         self.decoding = Decoding(costs)
         self.filling: deque[Sequence] = deque()
         self.memory = Memory(costs, policy)
+        self.static = policy.kind == "static"
         self.store = None if blocks is None or policy.prefix_blocks == 0 else PrefixStore(policy.prefix_blocks)
         self.blocks = blocks
         self.clock = 0
@@ -102,7 +103,7 @@ class Replica:
     def _admit(self) -> None:
         """Let in whoever is first in line while there is room: slots, memory, and tokens of one prefill pass."""
         policy, queue = self.policy, self.queue
-        if policy.kind == "static" and self.decoding.members:
+        if self.static and self.decoding.members:
             return
         asked = 0
         while queue and len(self.decoding) + len(self.filling) < policy.slots:
@@ -157,7 +158,8 @@ class Replica:
             tokens += new
             c, m = costs.prefill(new, who.filled)
             compute, memory = compute + c, memory + m
-        compute, memory = compute + costs.shared(0, tokens), memory + costs.shared(1, tokens)
+        c, m = costs.shared(tokens)
+        compute, memory = compute + c, memory + m
         if beside:
             compute += decoding.base[0] + decoding.grows[0] * decoding.step
             memory += decoding.base[1] + decoding.grows[1] * decoding.step
@@ -168,9 +170,10 @@ class Replica:
         done = decoding.advance(1) if beside else []
         for who in pieces:
             if who.filled == who.prompt + who.made:
-                filling.remove(who) if who is not filling[0] else filling.popleft()
+                filling.popleft()  # those that are done came first
                 self._first_token(who)
-        self._finish(done)
+        if done or self.static:
+            self._finish(done)
 
     def _first_token(self, who: Sequence) -> None:
         """Its prompt is read: a token comes out, and it decodes unless that was all."""
@@ -179,7 +182,7 @@ class Replica:
         if who.made == 1:
             self.log.first[who.index] = self.clock
         whole = who.made == who.output
-        if not whole or self.policy.kind == "static":  # a static batch keeps every slot until it is done
+        if not whole or self.static:  # a static batch keeps every slot until it is done
             self.decoding.join(who)
         else:
             self.memory.give(who)
@@ -195,7 +198,7 @@ class Replica:
         """Answers are complete: their slots and memory are free at once, or when a static batch is over."""
         for who in done:
             self._last_token(who)
-        if self.policy.kind == "static":
+        if self.static:
             members = self.decoding.members
             done = [] if any(self.log.last[index] is None for index in members) else list(members.values())
         for who in done:
@@ -220,7 +223,9 @@ class Replica:
         if memory.grows:
             memory.note(decoding, self.filling, steps)
         self._pass(steps, lasts, held)
-        self._finish(decoding.advance(steps))
+        done = decoding.advance(steps)
+        if done:
+            self._finish(done)
 
     def _held(self) -> int:
         """What all caches hold in the next step, in the costs' unit; those that are prefilled count in full."""
@@ -232,7 +237,7 @@ class Replica:
 
     def _heeds_arrivals(self) -> bool:
         """Whether one who arrives now could begin: not behind others who wait, nor beside a static batch."""
-        if self.policy.kind == "static":
+        if self.static:
             return False
         return self.prioritised or not self.queue
 

@@ -59,7 +59,7 @@ class StepLoop:
         prompt, output = trace.prompt.tolist(), trace.output.tolist()
         needs = [costs.cache_bytes(-(-(p + m - 1) // block) * block) for p, m in zip(prompt, output, strict=True)]
         (c_one, c_more), (m_one, m_more), (h_one, h_more) = ((line.constant, line.slope) for line in costs.lines)
-        shared_c, shared_m = costs.shared(0, 1), costs.shared(1, 1)
+        shared_c, shared_m = costs.shared(1)
         first, last = [0] * len(trace), [0] * len(trace)
         running: list[list[int]] = []  # [context of the next step, tokens to come, request]
         ends: list[tuple[int, int]] = []
