@@ -25,6 +25,7 @@ from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
+from costmodel.plotting.serving import goodput_against_load, waiting_against_load
 
 FIGURES = {
     figure.__name__: figure
@@ -34,6 +35,7 @@ FIGURES = {
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
+        waiting_against_load, goodput_against_load,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
     )
 }  # fmt: skip

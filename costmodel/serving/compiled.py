@@ -17,9 +17,9 @@ from costmodel.serving import interval as closed_forms
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.formula import Polynomial
 from costmodel.serving.interval import interval, steps_until, stretch
+from costmodel.serving.log import Log
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
-from costmodel.serving.replica import Log
 from costmodel.serving.trace import Trace
 
 LIMIT = 2.0**61  # an interval's ticks, and what is multiplied on the way

@@ -3,12 +3,12 @@
 import sys
 
 from costmodel.tables import Table, with_prefix
-from tests.benchmarks import lab, spine
+from tests.benchmarks import lab, serving, spine
 
 
 def main() -> int:
     """Run and print."""
-    results = [*spine.results(), *lab.results()]
+    results = [*spine.results(), *lab.results(), *serving.results()]
     rows = [
         [r.what, with_prefix(r.ours, "s", 3), r.alternative, with_prefix(r.other, "s", 3), f"{r.ratio:.2f}", r.floor,
          "holds" if r.holds else "MISSED"]
