@@ -11,7 +11,7 @@ from costmodel.serving import PassCosts, Policy, ServingResult, Slo, simulate, s
 from costmodel.sizing import Deployment
 from costmodel.zoo import load
 
-RATES = (2, 4, 8, 12, 16, 20, 24, 28, 32)
+RATES = (2, 4, 8, 12, 16, 20, 24, 28, 32, 40)
 POLICIES = {"static": (ORANGE, "s"), "continuous": (BLUE, "o"), "chunked": (GREEN, "^")}
 LIMITS = Slo(ttft=0.5, tpot=0.025)
 
@@ -39,7 +39,8 @@ def waiting_against_load() -> Figure:
             axes.set_ylim(0)
         both[0].set_yscale("log")
         both[0].set_ylim(0.02)
-        both[0].legend(loc="center right")
+        both[1].legend(loc="upper left")
+        both[1].set_ylim(0, 1.35 * max(at["continuous"]["tpot_s"]))
         slow, quick = (at[kind]["ttft_s"][RATES.index(8)] for kind in ("static", "continuous"))
         label(both[0], title=f"At 8 requests/s static batching\nmakes users wait {slow / quick:.0f}x as long",
               x="requests/s", y=panels[0][2])  # fmt: skip
@@ -60,7 +61,7 @@ def goodput_against_load() -> Figure:
         best = {kind: int(np.argmax(values)) for kind, values in good.items()}
         for kind in ("continuous", "chunked"):
             axes.plot(RATES[best[kind]], good[kind][best[kind]], "o", color=RED, markersize=11, fillstyle="none")
-        axes.set_ylim(0, 34)
+        axes.set_ylim(0, 42)
         axes.legend(loc="upper left")
         most = {kind: good[kind][best[kind]] for kind in POLICIES}
         title = (
