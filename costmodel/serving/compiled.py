@@ -91,7 +91,7 @@ def _refuse(trace: Trace, costs: PassCosts, policy: Policy) -> None:
         "preemption": policy.preemption is not None,
         "priorities": trace.priority is not None,
         "shared blocks": trace.blocks is not None and policy.prefix_blocks != 0,
-        "windows or chunks of attention": any(line.windows or line.chunks for line in costs.lines),
+        "windows or chunks of attention": costs.breaks,
         f"ticks as fine as 1/{costs.ticks_per_s} s": costs.ticks_per_s >= 2**52,
     }
     for what, present in limits.items():

@@ -114,7 +114,7 @@ class PassCosts:
         self.cache_unit = lcm(*kept.denominators)
         self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
         self.lines = (self.compute, self.memory, self.cache)
-        self.breaks = any(line.windows or line.chunks for line in self.lines)
+        self.breaks = any(line.breaks for line in self.lines)
 
     @staticmethod
     def _totals(model: Model, widths: Widths) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
@@ -123,14 +123,7 @@ class PassCosts:
 
     def lines_at(self, context: int) -> tuple[tuple[int, int], ...]:
         """Each line's value at S and its growth a step."""
-        if self.breaks:
-            return tuple(line.at(context) for line in self.lines)
-        c, m, h = self.lines
-        return (
-            (c.constant + c.slope * context, c.slope),
-            (m.constant + m.slope * context, m.slope),
-            (h.constant + h.slope * context, h.slope),
-        )
+        return self.compute.at(context), self.memory.at(context), self.cache.at(context)
 
     def last(self, context: int) -> int | None:
         """The last context for which all three pieces at S hold; None if they never end."""

@@ -73,12 +73,16 @@ class Decoding:
         self._draw(who)
 
     def leave(self, who: Sequence) -> None:
-        """A sequence stops decoding; `cached` and `made` say how far it came."""
-        who.cached = who.offset + self.step
-        who.made = who.output - max(0, who.ends - self.step)
+        """A sequence decodes no more."""
         who.joined = 0
         del self.members[who.index]
         self._erase(who)
+
+    def interrupt(self, who: Sequence) -> None:
+        """A sequence leaves before its answer is complete; `cached` and `made` say how far it came."""
+        who.cached = who.offset + self.step
+        who.made = who.output - (who.ends - self.step)
+        self.leave(who)
 
     def _draw(self, who: Sequence) -> None:
         """Add its lines as they run from the next step on, and note where they break."""

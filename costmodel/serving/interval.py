@@ -83,13 +83,13 @@ def steps_until(c0: Number, c1: Number, m0: Number, m1: Number, steps: int, targ
     """
     if target <= 0:
         return 1
-    split = crossover(c0, c1, m0, m1, steps)
     if c0 < m0:
         c0, c1, m0, m1 = m0, m1, c0, c1
-    if split == steps:
+    if c1 >= m1:  # what binds first binds throughout
         return fewest_steps(c0, c1, steps, target)
+    split = crossover(c0, c1, m0, m1, steps)
     before = line_sum(c0, c1, split)
-    if target <= before:
+    if split == steps or target <= before:
         return fewest_steps(c0, c1, split, target)
     return split + fewest_steps(m0 + m1 * split, m1, steps - split, target - before)
 
@@ -105,12 +105,12 @@ def stretch(
     >>> stretch(0, 3, 10, 1, 5, 2, 8) == (sum(each), sum(t * (5 + 2 * i) for i, t in enumerate(each)))
     True
     """
-    split = crossover(c0, c1, m0, m1, steps)
     if c0 < m0:
         c0, c1, m0, m1 = m0, m1, c0, c1
+    if c1 >= m1:  # what binds first binds throughout
+        return _sums(c0, c1, held, grows, steps)
+    split = crossover(c0, c1, m0, m1, steps)
     ticks, integral = _sums(c0, c1, held, grows, split)
-    if split == steps:
-        return ticks, integral
     more, late = _sums(m0 + m1 * split, m1, held + grows * split, grows, steps - split)
     return ticks + more, integral + late
 

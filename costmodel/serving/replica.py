@@ -44,7 +44,7 @@ class Replica:
         self.decoding = Decoding(costs)
         self.filling: deque[Sequence] = deque()
         self.memory = Memory(costs, policy)
-        self.static = policy.kind == "static"
+        self.static, self.chunked = policy.kind == "static", policy.kind == "chunked"
         self.store = None if blocks is None or policy.prefix_blocks == 0 else PrefixStore(policy.prefix_blocks)
         self.blocks = blocks
         self.clock = 0
@@ -57,7 +57,7 @@ class Replica:
                 self._arrive()
             if self.queue:
                 self._admit()
-            if self.filling and self._may_fill():
+            if self.filling and (not self.chunked or len(self.decoding) < self.policy.chunk):
                 self._prefill()
             elif self.decoding.members:
                 self._decode()
@@ -89,41 +89,40 @@ class Replica:
         if self.static and self.decoding.members:
             return
         asked = 0
-        while queue and len(self.decoding) + len(self.filling) < policy.slots:
+        members, filling, memory = self.decoding.members, self.filling, self.memory
+        while queue and len(members) + len(filling) < policy.slots:
             who = queue[0][1]
             new = 0 if who.away else who.prompt + who.made
             if policy.kind == "continuous" and asked and asked + new > policy.prefill_tokens:
                 return
-            if not self.memory.admits(who, self.decoding, self.filling):
+            if not memory.admits(who, self.decoding, filling):
                 return
             heappop(queue)
-            self.memory.take(who)
+            memory.take(who)
             if who.away:
                 self.clock += who.due
                 who.away, who.due = False, 0
                 self.decoding.join(who)
             else:
                 asked += new
-                who.filled = self._reused(who)
-                self.filling.append(who)
+                if self.store is not None:
+                    who.filled = self._reused(who)
+                filling.append(who)
 
     def _reused(self, who: Sequence) -> int:
         """Tokens of its prompt whose cache is kept from earlier ones; one is always computed."""
-        if self.store is None or who.made:
+        if who.made:
             return 0
         ids, tokens = self.blocks
         return min(who.prompt - 1, tokens * self.store.reuse(ids(who.index)))
 
     # Passes
 
-    def _may_fill(self) -> bool:
-        return self.policy.kind != "chunked" or len(self.decoding) < self.policy.chunk
-
     def _prefill(self) -> None:
         """One pass over prompts: whole ones by themselves, or pieces beside the decoding sequences."""
         decoding, filling, costs = self.decoding, self.filling, self.costs
         beside, room = 0, None
-        if self.policy.kind == "chunked":
+        if self.chunked:
             if decoding.members and self.memory.grows:
                 self._make_room()
             beside = len(decoding)
@@ -160,7 +159,7 @@ class Replica:
 
     def _first_token(self, who: Sequence) -> None:
         """Its prompt is read: a token comes out, and it decodes unless that was all."""
-        who.cached, who.filled = who.context, 0
+        who.cached, who.filled = who.prompt + who.made, 0
         who.made += 1
         if who.made == 1:
             self.log.first[who.index] = self.clock
@@ -198,11 +197,11 @@ class Replica:
         else:
             steps = memory.lasts(decoding, self.filling, decoding.horizon())
         c0, c1, m0, m1 = decoding.lines()
-        holds, grows = self._held(), decoding.grows[2]
-        lasts, held = stretch(c0, c1, m0, m1, holds, grows, steps)
-        if self.next is not None and self.next.key[1] < self.clock + lasts and self._heeds_arrivals():
-            steps = steps_until(c0, c1, m0, m1, steps, self.next.key[1] - self.clock)
-            lasts, held = stretch(c0, c1, m0, m1, holds, grows, steps)
+        if self.next is not None and self._heeds_arrivals():
+            target = self.next.key[1] - self.clock
+            if target < steps * max(c0 + c1 * steps, m0 + m1 * steps):  # no step lasts longer: it may fall in between
+                steps = steps_until(c0, c1, m0, m1, steps, target)
+        lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
         if memory.grows:
             memory.note(decoding, self.filling, steps)
         self._pass(steps, lasts, held)
@@ -239,7 +238,7 @@ class Replica:
             victim = max((*self.decoding.members.values(), *self.filling), key=lambda who: who.key)
             self.log.preempted += 1
             if victim.index in self.decoding.members:
-                self.decoding.leave(victim)
+                self.decoding.interrupt(victim)
                 if self.policy.preemption == "swap":
                     victim.away, victim.due = True, self.costs.transfer(victim.cached, self.policy.link)
                     self.clock += victim.due
