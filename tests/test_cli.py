@@ -8,6 +8,7 @@ import pytest
 from costmodel import Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
 from costmodel.cli import main
 from costmodel.quantities import QUANTITIES
+from costmodel.serving import Slo, simulate, synthetic_trace
 
 SIZE = ("size", "llama-3-8b", "--on", "h100-sxm")
 SIZE_KEYS = [
@@ -246,9 +247,51 @@ def test_tour_computes_the_headlines(command: Command) -> None:
         assert headline in text
 
 
+SERVE = ("serve", "llama-3-8b", "--on", "h100-sxm")
+
+
+def test_serve_answers_under_fixed_keys(command: Command) -> None:
+    asked = (*SERVE, "--rate", "5", "--requests", "50", "--slo")
+    found = command.json(*asked, "ttft=0.5,tpot=0.05")
+    assert list(found) == [
+        "requests", "makespan_s", "ttft_s", "tpot_s", "e2e_s", "tokens_per_s", "goodput", "utilisation",
+        "peak_cache_bytes", "prefix_hit_ratio", "rejected",
+    ]  # fmt: skip
+    assert all(list(found[name]) == ["p50", "p90", "p99"] for name in ("ttft_s", "tpot_s", "e2e_s"))
+    result = simulate(synthetic_trace(requests=50, rate=5.0), Deployment(load("llama-3-8b"), accelerator("h100-sxm")))
+    assert found == result.summary(Slo(ttft=0.5, tpot=0.05))
+    assert found == command.json(
+        *SERVE, "--rate", "5", "--requests", "50", "--slo", "tpot=0.05,ttft=0.5", "--seed", "0"
+    )
+
+
+def test_serve_reads_traces_and_takes_policies(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "mooncake.jsonl"
+    row = {"timestamp": 0, "input_length": 1024, "output_length": 5, "hash_ids": [0, 1]}
+    path.write_text("\n".join(json.dumps(row) for _ in range(3)))
+    for policy in ("static", "continuous", "chunked", "disaggregated"):
+        found = command.json(*SERVE, "--trace", str(path), "--policy", policy)
+        assert (found["requests"], found["prefix_hit_ratio"], found["rejected"]) == (3, pytest.approx(2 / 3), [])
+    assert command.json(*SERVE, "--trace", str(path), "--replicas", "3")["prefix_hit_ratio"] == 0
+    text = command(*SERVE, "--trace", str(path), "--preempt", "swap", "--slo", "e2e=9")
+    assert "3 requests" in text
+    assert "within e2e ≤ 9 s" in text
+    assert "66.7% of the prompts' blocks" in text
+    path.write_text(path.read_text()[:-9])
+    assert f"{path}:3: not a JSON object: is the line whole?" in command(*SERVE, "--trace", str(path), code=2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([*SERVE], "one of the arguments --trace --rate is required"),
+        ([*SERVE, "--rate", "0"], "--rate: must be a number above 0, got '0'"),
+        ([*SERVE, "--rate", "5", "--slo", "ttft"], "--slo: must read like ttft=0.5"),
+        ([*SERVE, "--rate", "5", "--slo", "speed=3"], "--slo: must read like ttft=0.5"),
+        ([*SERVE, "--rate", "5", "--policy", "orca"], "invalid choice: 'orca'"),
+        ([*SERVE, "--rate", "5", "--like", "azure"], "unknown trace 'azure'"),
+        ([*SERVE, "--trace", "/nowhere/trace.csv"], "/nowhere/trace.csv: cannot be read"),
+        (["serve", "llama-3-70b", "--on", "h100-sxm", "--rate", "5"], "llama-3-70b does not fit on h100-sxm"),
         (["size", "llama-3-9b", "--on", "h100-sxm"], "unknown model 'llama-3-9b'; did you mean llama-3-8b"),
         (["size", "llama-3-8b", "--on", "h100-smx"], "unknown accelerator 'h100-smx'; did you mean h100-sxm"),
         (["size", "llama-3-8b", "--on", "h100"], "accelerator 'h100' is ambiguous"),

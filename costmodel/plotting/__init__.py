@@ -35,6 +35,7 @@ from costmodel.plotting.quantization import (
     what_fewer_bits_buy,
 )
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
+from costmodel.plotting.serving import goodput_against_load, latency_against_load
 from costmodel.plotting.speculation import (
     measured_against_estimate,
     speedup_against_batch,
@@ -51,6 +52,7 @@ FIGURES = {
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
+        latency_against_load, goodput_against_load,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
         where_draft_and_target_agree, tokens_per_pass, speedup_against_gamma, speedup_against_batch,
         measured_against_estimate,
