@@ -63,9 +63,7 @@ def run(options: argparse.Namespace) -> None:
     found = deployment.sweep(metrics=metrics, **asked)
     names = [name for name in asked if name in found.sizes]
     if not names:
-        raise CostModelError(
-            "a sweep needs an axis of several values, as in batch=1,8,64"
-        )
+        raise CostModelError("a sweep needs an axis of several values, as in batch=1,8,64")
     points = prod(found.sizes.values())
     if points > MOST_ROWS:
         raise CostModelError(f"{points:,} points are too many to print, {MOST_ROWS:,} at most; use Deployment.sweep")

@@ -25,6 +25,7 @@ from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
+from costmodel.plotting.whatif import elasticity_bars, pareto_front, plan_costs, solved_batch, spread_over_devices
 
 FIGURES = {
     figure.__name__: figure
@@ -35,6 +36,7 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        solved_batch, elasticity_bars, pareto_front, spread_over_devices, plan_costs,
     )
 }  # fmt: skip
 

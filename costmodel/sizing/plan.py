@@ -92,9 +92,34 @@ def option_words(d: Deployment) -> str:
 class Plan:
     """The cheapest choice, the next best configuration, and the reason against each other one."""
 
-    best: Choice
-    runner_up: Choice | None
-    rejected: Sequence[tuple[str, str]]
+    choices: Sequence[Choice]  # that keep the promises, the best first
+    refused: Sequence[tuple[str, str]]
+
+    @property
+    def best(self) -> Choice:
+        """The cheapest; the fastest of those equally cheap."""
+        return self.choices[0]
+
+    @property
+    def runner_up(self) -> Choice | None:
+        """The next configuration in that order, if there is one."""
+        return self.choices[1] if len(self.choices) > 1 else None
+
+    @property
+    def rejected(self) -> list[tuple[str, str]]:
+        """(choice, reason) for every other configuration."""
+        return [
+            *(
+                (
+                    c.words,
+                    f"dearer: {_price(c)}"
+                    if c.dollars_per_hour > self.best.dollars_per_hour
+                    else f"as dear, but slower: {_price(c)}",
+                )
+                for c in self.choices[2:]
+            ),
+            *self.refused,
+        ]
 
     def table(self) -> Table:
         """One row for each configuration: what it is, and what speaks for or against it."""
@@ -185,9 +210,7 @@ def plan(
         reasons = "; ".join(f"{what}: {why}" for what, why in rejected) or "no accelerator was given a price"
         raise CostModelError(f"nothing meets the SLO: {reasons}")
     found.sort(key=lambda c: c.order)
-    best = found[0]
-    dearer = [(c.words, f"dearer: {_price(c)}") for c in found[2:]]
-    return Plan(best, found[1] if len(found) > 1 else None, [*dearer, *rejected])
+    return Plan(found, rejected)
 
 
 def _options(
