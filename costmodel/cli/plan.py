@@ -5,7 +5,8 @@ import argparse
 from costmodel.cli._arguments import add_assume_family, add_json, count, print_json, share, storage
 from costmodel.cli._questions import used
 from costmodel.common.errors import CostModelError
-from costmodel.sizing.plan import Choice, Load, Slo, plan
+from costmodel.sizing.choice import Choice, Load, Slo
+from costmodel.sizing.plan import plan
 from costmodel.zoo import load
 
 

@@ -9,7 +9,7 @@ from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, R
 from costmodel.sizing import Deployment
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.pareto import pareto
-from costmodel.sizing.plan import Plan
+from costmodel.sizing.choice import Plan
 from costmodel.zoo import load
 
 CONTEXT = 8192
@@ -46,7 +46,7 @@ def elasticity_bars(found: Elasticities | None = None) -> Figure:
     shown = [(name, value) for name, value in found.levers.items() if abs(value) >= 1e-4]
     better = lambda value: (value < 0) == found.metric.at_most  # noqa: E731
     with canvas(figsize=(8, 0.9 + 0.42 * len(shown) + 0.9)) as (figure, (axes,)):
-        for place, (name, value) in enumerate(shown):
+        for place, (_, value) in enumerate(shown):
             axes.barh(place, value, color=BLUE if better(value) else ORANGE, hatch=None if better(value) else "//",
                       edgecolor="white")  # fmt: skip
             side = 4 if value > 0 else -4
@@ -55,7 +55,7 @@ def elasticity_bars(found: Elasticities | None = None) -> Figure:
         axes.axvline(0, color=GREY, linewidth=1)
         axes.set_yticks(range(len(shown)), [name.replace("_", " ") for name, _ in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.set_xlim(-1.3, 1.3)
+        axes.set_xlim(-1.5, 1.3)
         first, value = shown[0]
         binds = f" ({found.bound}-bound)" if found.bound in ("memory", "compute", "communication") else ""
         title = f"Change {first.replace('_', ' ')} first: 1 % more moves {found.metric.name} by {value:+.2f} %{binds}"
@@ -65,7 +65,12 @@ def elasticity_bars(found: Elasticities | None = None) -> Figure:
 
 def pareto_front() -> Figure:
     """Throughput against latency of one model in several formats, and those points that nothing beats."""
-    cases = [("bf16", "bf16", BLUE, "o"), ("fp8", "fp8", GREEN, "s"), ("int4", "bf16", ORANGE, "D"), ("int4", "fp8", PURPLE, "^")]  # fmt: skip
+    cases = [
+        ("bf16", "bf16", BLUE, "o"),
+        ("fp8", "fp8", GREEN, "s"),
+        ("int4", "bf16", ORANGE, "D"),
+        ("int4", "fp8", PURPLE, "^"),
+    ]
     cards = [_llama(weights=w, cache=c) for w, c, _, _ in cases]
     batch = [1, 2, 4, 8, 16, 32, 59, 118, 140]
     front = pareto(cards, batch=batch, context=CONTEXT)
@@ -80,12 +85,8 @@ def pareto_front() -> Figure:
         axes.set_yscale("log")
         axes.set_xlim(0)
         axes.legend(loc="lower right")
-        winners = {f"{p.deployment.weights} weights with an {p.deployment.cache} cache" for p in front}
-        title = (
-            f"One pair of formats is the whole front: {winners.pop()}"
-            if len(winners) == 1
-            else "The front mixes formats"
-        )
+        winners = sorted({f"{p.deployment.weights} weights, {p.deployment.cache} cache" for p in front})
+        title = f"On the front, nothing but {' and '.join(winners)}"
         label(axes, title=title, x=f"ms per token (context {CONTEXT:,})", y="tokens/s, all users")
     return figure
 
@@ -120,22 +121,25 @@ def spread_over_devices(
 def plan_costs(found: Plan | None = None) -> Figure:
     """Dollars an hour of every configuration that keeps its promises, the chosen one marked."""
     if found is None:
-        from costmodel.sizing.plan import Load, Slo, plan
+        from costmodel.sizing.choice import Load, Slo
+from costmodel.sizing.plan import plan
 
         found = plan(load("llama-3-8b"), Slo(latency=0.020, ttft=0.5), Load(20, 2000, 300), weights=("bf16", "fp8"),
                      prices={"h100-sxm": 3.0, "a100-sxm-80gb": 1.8, "l40s": 1.0}, utilisation=0.7)  # fmt: skip
     choices = found.choices
-    with canvas(figsize=(8, 1.4 + 0.42 * len(choices))) as (figure, (axes,)):
+    with canvas(figsize=(8, 1.4 + 0.5 * len(choices))) as (figure, (axes,)):
         for place, choice in enumerate(choices):
             axes.barh(place, choice.dollars_per_hour, color=GREEN if place == 0 else LIGHT,
                       edgecolor=GREY, linewidth=0.5)  # fmt: skip
             text = f"${choice.dollars_per_hour:.2f}, {1e3 * choice.latency:.1f} ms"
             axes.annotate(text, (choice.dollars_per_hour, place), (4, 0), textcoords="offset points", va="center")
-        axes.set_yticks(range(len(choices)), [c.words.replace(", one device", "") for c in choices], fontsize=10)
+        split = lambda c: "" if c.deployment.parallel.tensor == 1 else f", tensor {c.deployment.parallel.tensor}"  # noqa: E731
+        names = [f"{c.devices} x {c.hardware}{split(c)}\n{c.deployment.weights}, batch {c.batch}" for c in choices]
+        axes.set_yticks(range(len(choices)), names, fontsize=10)
         axes.set_ylim(len(choices) - 0.4, -0.6)
-        axes.set_xlim(0, 1.35 * max(c.dollars_per_hour for c in choices))
+        axes.set_xlim(0, 1.4 * max(c.dollars_per_hour for c in choices))
         best, last = choices[0], choices[-1]
         times = last.dollars_per_hour / best.dollars_per_hour
-        title = f"{best.devices} x {best.hardware} keep the promises; the dearest that does costs {times:.1f}x"
+        title = f"{best.devices} x {best.hardware} keep the promises;\nthe dearest that does costs {times:.1f}x as much"
         label(axes, title=title, x="$ an hour (prices of the example), and time per token")
     return figure
