@@ -12,6 +12,7 @@ from costmodel.sizing.sweep import CHOICES, DEFAULT
 from costmodel.tables import Table
 from costmodel.zoo import load
 
+NAMED = tuple(name for name in CHOICES if name != "parallel")  # axes whose values are names
 MOST_ROWS = 10_000  # a table that nobody reads is a Dataset's job
 
 
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", required=True, metavar="ACCELERATOR", help="see 'costmodel hardware'")
     parser.add_argument(
         "axes", nargs="+", metavar="AXIS=VALUES",
-        help=f"batch=1,8,64 or batch=1:65:8 or weights=bf16,int4; axes: {', '.join((*LEVERS, *CHOICES[:-1]))}",
+        help=f"batch=1,8,64 or batch=1:65:8 or weights=bf16,int4; axes: {', '.join((*LEVERS, *NAMED))}",
     )  # fmt: skip
     parser.add_argument("--metrics", default=",".join(DEFAULT), help=f"of {', '.join(METRICS)} (default %(default)s)")
     parser.add_argument("--csv", action="store_true", help="print comma-separated values, in SI base units")
@@ -42,7 +43,7 @@ def axis(text: str) -> tuple[str, object]:
     name, equals, values = text.partition("=")
     if not equals or not values:
         raise CostModelError(f"an axis is written NAME=VALUES, as in batch=1,8,64; got {text!r}")
-    if name in CHOICES:
+    if name in NAMED:
         return name, values.split(",")
     try:
         if ":" in values:
@@ -62,8 +63,6 @@ def run(options: argparse.Namespace) -> None:
     asked = dict(axis(text) for text in options.axes)
     found = deployment.sweep(metrics=metrics, **asked)
     names = [name for name in asked if name in found.sizes]
-    if not names:
-        raise CostModelError("a sweep needs an axis of several values, as in batch=1,8,64")
     points = prod(found.sizes.values())
     if points > MOST_ROWS:
         raise CostModelError(f"{points:,} points are too many to print, {MOST_ROWS:,} at most; use Deployment.sweep")

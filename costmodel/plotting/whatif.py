@@ -7,9 +7,10 @@ from costmodel.hardware import accelerator
 from costmodel.parallel import Parallel
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, RED, canvas, label
 from costmodel.sizing import Deployment
+from costmodel.sizing.choice import Load, Plan, Slo
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.pareto import pareto
-from costmodel.sizing.choice import Plan
+from costmodel.sizing.plan import plan
 from costmodel.zoo import load
 
 CONTEXT = 8192
@@ -121,9 +122,6 @@ def spread_over_devices(
 def plan_costs(found: Plan | None = None) -> Figure:
     """Dollars an hour of every configuration that keeps its promises, the chosen one marked."""
     if found is None:
-        from costmodel.sizing.choice import Load, Slo
-from costmodel.sizing.plan import plan
-
         found = plan(load("llama-3-8b"), Slo(latency=0.020, ttft=0.5), Load(20, 2000, 300), weights=("bf16", "fp8"),
                      prices={"h100-sxm": 3.0, "a100-sxm-80gb": 1.8, "l40s": 1.0}, utilisation=0.7)  # fmt: skip
     choices = found.choices
