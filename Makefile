@@ -6,7 +6,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/qwen2.5-7b.json
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test weights lab notebooks images bench fuzz clean
+.PHONY: demo test weights lab notebooks images bench fuzz clean test-lab site
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,12 @@ weights: $(READY)  ## fetch the real small model (100 MB), which the tests and p
 lab: weights  ## read the notebooks
 	$(BIN)/jupyter lab --allow-root notebooks/00_start_here.ipynb
 
+test-lab: weights  ## open every notebook in a real JupyterLab in headless Chromium (Debian: apt-get install chromium)
+	COSTMODEL_LAB_PAGES=all $(BIN)/python -m pytest -p no:cacheprovider tests/test_lab_pages.py
+
+site: $(READY)  ## the series as pages that work offline, with the calculator live: open site/index.html
+	$(BIN)/python notebooks/export.py site
+
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
 	$(BIN)/python notebooks/execute.py
 
@@ -47,4 +53,4 @@ fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by na
 	$(BIN)/python -m tests.fuzz.configs 200000
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

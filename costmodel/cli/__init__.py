@@ -10,6 +10,7 @@ from costmodel.common.errors import CostModelError
 
 COMMANDS = {
     "size": "size a model on an accelerator: memory, latency, throughput, and which wall is near",
+    "serve": "serve a trace of requests: waiting times, throughput, goodput, memory",
     "inspect": "count a model exactly: parameters, weight bytes, cache elements",
     "models": "list the models known by name, or write one out as a config.json",
     "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",
@@ -18,6 +19,9 @@ COMMANDS = {
     "what-if": "what to change first: every lever's effect on latency, throughput, memory or dollars",
     "sweep": "latency, throughput, memory, … over axes of batch, context, formats, hardware",
     "plan": "the cheapest deployment that keeps its promises, the runner-up, and why not the others",
+    "evidence": "published measurements against the bound and the calibrated forecast; checks a CSV of yours, too",
+    "host": "measure this machine: bandwidth, matrix multiplication, a real small model against its forecast",
+    "explore": "write the interactive page: sliders over the same formulas, one offline HTML file",
     "tour": "a short walk through the headline numbers, each computed as it prints",
 }
 
