@@ -76,6 +76,19 @@ def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
     assert "interconnect" not in LLAMA.elasticities(16, 4096).levers
 
 
+def test_a_calibrated_forecast_has_weaker_levers() -> None:
+    """Overheads that no lever reaches: bandwidth moves a forecast by less than a percent for each percent."""
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated=True)
+    found = d.elasticities(batch=16, context=4096)
+    assert -1 < found["bandwidth"] < -0.5
+    assert "weight_bits" not in found.levers
+    slope = log(
+        replace(d, accelerator=replace(d.accelerator, bandwidth=d.accelerator.bandwidth * (1 + STEP))).decode(16, 4096)
+        .seconds_per_token / d.decode(16, 4096).seconds_per_token
+    ) / log(1 + STEP)  # fmt: skip
+    assert found["bandwidth"] == pytest.approx(slope, abs=1e-3)
+
+
 def test_branches_of_nested_maxima() -> None:
     assert set(branches(Max(B, 2) + Max(B, S), B)) == {2 * B, B + S, B + 2, S + 2}
     assert list(branches(Max(S, 3), B)) == [Max(S, 3)]

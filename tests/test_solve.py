@@ -150,6 +150,15 @@ def test_what_a_model_lacks_is_said() -> None:
         Deployment(load("mistral-7b-v0.1"), H100).solve("context", latency=1, batch=8)
 
 
+def test_a_calibrated_forecast_is_solved_alike() -> None:
+    d = Deployment(load("llama-3-8b"), H100, calibrated=True)
+    step = d.decode(24, 2048)
+    assert d.solve("batch", latency=step.seconds_per_token, context=2048).usable == 24
+    assert d.solve("batch", latency=0.02).usable < LLAMA.solve("batch", latency=0.02).usable  # slower than the bound
+    with pytest.raises(CostModelError, match=r"weight_bits cannot be turned in a calibrated forecast"):
+        d.solve("bits", latency=0.02)
+
+
 def test_scaling_book_batch() -> None:
     """R-scalingbook's 13B on 8 TPU v5e takes 20.30 ms at batch 16: so 20.30 ms lead back to 16."""
     model = stated_model(params=13 * 10**9, L=40, K=40, H=128)

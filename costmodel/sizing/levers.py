@@ -98,7 +98,11 @@ def _used(name: str, symbol: Symbol, plural: str, unit: str = "", *, whole: bool
 
 
 def _stored(name: str, field: str, width: str, symbol: Symbol) -> Lever:
-    now = lambda d, _: getattr(d.widths, width)  # noqa: E731
+    def now(d: Deployment, _: Use) -> Number:
+        if d.calibrated:
+            raise CostModelError(f"{name} cannot be turned in a calibrated forecast: its constants belong to formats")
+        return getattr(d.widths, width)
+
     return Lever(
         name, symbol, name.replace("_", " "), "bit", lambda d, use: (replace(d, **{field: symbol}), use), now, 8
     )
