@@ -351,7 +351,7 @@ def test_sweep_prints_one_row_for_each_point(command: Command) -> None:
         "batch,context,weights,latency,throughput,memory"
     )
     assert "latency [s]" in command("sweep", *SIZE[1:], "batch=1,8")
-    for bad in ("batch", "batch=x", "batch=1:2:3:4", "parallel=2", "speed=1,2", "batch=1:20001"):
+    for bad in ("batch", "batch=x", "batch=1:2:3:4", "parallel=0", "speed=1,2", "batch=1:20001"):
         assert "costmodel sweep: error: " in command("sweep", *SIZE[1:], bad, code=2)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import CostModelError, Deployment, accelerator, load, stated_model
@@ -23,6 +23,7 @@ ASKED = st.sampled_from(
 )
 
 
+@settings(max_examples=40)
 @given(d=DEPLOYMENTS, asked=ASKED, batch=st.integers(1, 300), context=st.integers(64, 20_000))
 def test_solving_undoes_evaluating(d: Deployment, asked: tuple[str, str], batch: int, context: int) -> None:
     """The metric at the root is the target; where the metric moves with the lever, the root is where it came from."""

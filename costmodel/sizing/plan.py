@@ -12,10 +12,10 @@ from math import ceil
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.model import Model
-from costmodel.parallel import Parallel
 from costmodel.sizing.choice import Choice, Load, Plan, Slo, option_words
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, MILLION, paid_devices
+from costmodel.sizing.words import as_spread
 from costmodel.tables import with_prefix
 
 LARGEST_BATCH = 4096  # where memory sets no limit
@@ -41,7 +41,7 @@ def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, u
 
 def sharded(d: Deployment, ways: object) -> Deployment:
     """One copy spread over several devices; a number is the devices that split every matrix."""
-    return replace(d, parallel=ways if isinstance(ways, Parallel) else Parallel(tensor=ways))
+    return replace(d, parallel=as_spread(ways))
 
 
 def plan(
