@@ -62,6 +62,30 @@ def test_a_plan_is_what_brute_force_finds(
     assert best.dollars_per_million == pytest.approx(best.dollars_per_hour / written)
 
 
+@pytest.mark.parametrize("spread", [Parallel(pipeline=4), Parallel(data=3, tensor=1, pad=True), Parallel(pipeline=8)])
+@pytest.mark.parametrize(("latency", "rate"), [(0.010, 2), (0.0178, 2), (0.0185, 30), (0.0195, 150)])
+def test_a_plan_of_stages_and_groups_is_what_brute_force_finds(spread: Parallel, latency: float, rate: float) -> None:
+    """Batches that stages do not share evenly included: three of four stages at work are no faster than four."""
+    asked, price = Load(rate, 1000, 300), 2.0
+    d = Deployment(LLAMA.model, accelerator("l40s"), parallel=spread, cache="fp8")
+    tried = []
+    for batch in range(1, 401):
+        step = d.decode(batch, 1300).seconds_per_token
+        if d.fits(batch, 1300) and step <= latency:
+            work = rate * (d.prefill(1000).seconds + 300 * step / batch)
+            tried.append((max(1, ceil(work * (1 - 1e-9))) * spread.devices * price, step, batch))
+    assert d.decode(401, 1300).seconds_per_token > latency  # nothing beyond was left out
+    ask = lambda: plan(  # noqa: E731
+        d.model, Slo(latency), asked, prices={"l40s": price}, shardings=[spread], cache=["fp8"]
+    )
+    if not tried:
+        with pytest.raises(CostModelError, match="one sequence alone takes"):
+            ask()
+        return
+    best = ask().best
+    assert (best.dollars_per_hour, best.latency, best.batch) == min(tried)
+
+
 def test_a_plan_says_why_not_the_others() -> None:
     found = plan(
         load("llama-3-70b"), Slo(latency=0.040, ttft=0.5), Load(2, 2000, 400), prices=PRICES, shardings=(1, 3, 4),

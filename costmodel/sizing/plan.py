@@ -105,8 +105,10 @@ def _options(
 def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float, utilisation: float) -> Choice | str:
     """The best batch, or why there is none.
 
-    Latency and memory grow with the batch, the work per request shrinks: the largest batch that is allowed needs the
-    fewest copies, and the smallest batch that needs as few is the fastest.
+    Latency and memory never shrink as the batch grows. A batch is shared by `ways` groups or stages, and the fullest
+    sets the pace, so that within a block of `ways` batches a step takes equally long and the fullest is the best use of
+    it; from block to block the work per request shrinks. So the last two blocks need the fewest copies, and the first
+    block that needs as few is the fastest.
     """
     most = d.largest_batch(load.context)
     most = LARGEST_BATCH if most is None else min(most, LARGEST_BATCH)
@@ -123,10 +125,13 @@ def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float
             return f"one sequence alone takes {alone} per token, {with_prefix(slo.latency, 's', 3)} promised"
         most = _last(lambda batch: step(batch) <= slo.latency, most)
     made = lambda batch: choice(d, hardware, batch, load, price, utilisation)  # noqa: E731
-    fewest = made(most).devices
-    if made(1).devices == fewest:
-        return made(1)
-    return made(1 + _last(lambda batch: made(batch).devices > fewest, most))
+    ways = d.parallel.data * d.parallel.pipeline
+    blocks = ceil(most / ways)
+    full = lambda block: made(min(block * ways, most)).devices  # noqa: E731
+    fewest = min(full(blocks), full(max(1, blocks - 1)))
+    block = 1 if full(1) <= fewest else 1 + _last(lambda n: full(n) > fewest, blocks)
+    batches = range((block - 1) * ways + 1, min(block * ways, most) + 1)
+    return next(one for one in map(made, batches) if one.devices <= fewest)
 
 
 def _last(holds: Callable[[int], bool], most: int) -> int:

@@ -93,7 +93,7 @@ def about(deployment: Deployment) -> dict[str, str | float | int]:
         "weights": width(d.model.stored_dtype() if d.weights is None else d.weights), "cache": width(d.cache),
         "activations": width(d.activations), "compute": d.compute, "reserve": float(d.reserve),
         "parallel": spread_words(d.parallel),
-        "method": "textbook" if d.textbook else "roofline",
+        "method": "textbook" if d.textbook else "calibrated" if d.calibrated else "roofline",
     }  # fmt: skip
 
 
