@@ -359,3 +359,55 @@ def test_inspect_tells_towers_experts_and_quantization_apart(command: Command) -
     assert gemma["params"] - gemma["text_params"] == 423_060_336
     assert qwen["active_params"] == 3_353_032_704 < qwen["params"] == 30_532_122_624
     assert command.json("inspect", "gpt-oss-20b")["weight_bytes"] == 13_761_264_768
+
+
+def test_solve_gives_the_root_and_what_can_be_had(command: Command) -> None:
+    found = command.json("solve", "batch", *SIZE[1:], "--latency", "0.02", "--context", "8192")
+    assert (found["usable"], found["fits"], found["method"]) == (48, True, "closed form")
+    assert found["value"] == pytest.approx(48.1769, rel=1e-5)
+    assert "usable 48" in command("solve", "batch", *SIZE[1:], "--latency", "0.02", "--context", "8192")
+    refused = command("solve", "batch", *SIZE[1:], "--latency", "0.002", code=2)
+    assert refused == "costmodel solve: error: no batch reaches 2 ms: reading the weights alone takes 4.48 ms\n"
+    cost = command.json(
+        "solve", "utilisation", *SIZE[1:], "--dollars-per-million", "1", "--price", "3", "--batch", "32"
+    )
+    assert 0 < cost["value"] < 1
+
+
+def test_what_if_ranks_the_levers(command: Command) -> None:
+    found = command.json("what-if", *SIZE[1:], "--batch", "32", "--context", "8192")
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    assert found["elasticities"] == dict(d.elasticities(batch=32, context=8192).levers)
+    assert (found["bound"], found["other_branch"]) == ("memory", None)
+    assert "bandwidth" in command("what-if", *SIZE[1:], "--metric", "dollars_per_million", "--price", "3")
+
+
+def test_sweep_prints_one_row_for_each_point(command: Command) -> None:
+    axes = ("batch=1,8", "context=1024:8193:7168", "weights=bf16,int4")
+    found = command.json("sweep", *SIZE[1:], *axes)
+    assert len(found["points"]) == 8
+    small = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), weights="int4").decode(8, 8192)
+    point = {"batch": 8, "context": 8192, "weights": "int4"}
+    row = next(p for p in found["points"] if p.items() >= point.items())
+    assert row["latency"] == small.seconds_per_token
+    assert command("sweep", *SIZE[1:], *axes, "--csv").splitlines()[0] == (
+        "batch,context,weights,latency,throughput,memory"
+    )
+    assert "latency [s]" in command("sweep", *SIZE[1:], "batch=1,8")
+    for bad in ("batch", "batch=x", "batch=1:2:3:4", "parallel=0", "speed=1,2", "batch=1:20001"):
+        assert "costmodel sweep: error: " in command("sweep", *SIZE[1:], bad, code=2)
+
+
+def test_plan_names_the_best_and_the_reasons(command: Command) -> None:
+    asked = ("--rate", "5", "--prompt", "1000", "--generated", "300", "--latency", "0.02", "--weights", "bf16", "int4")
+    found = command.json("plan", "llama-3-8b", "--on", "h100-sxm=3", "l40s=1", *asked)
+    assert (found["best"]["hardware"], found["best"]["weights"], found["best"]["dollars_per_hour"]) == (
+        "l40s",
+        "int4",
+        1,
+    )
+    assert found["runner_up"]["hardware"] == "h100-sxm"
+    assert len(found["rejected"]) == 2
+    assert "the cheapest: $1.00 an hour" in command("plan", "llama-3-8b", "--on", "h100-sxm=3", "l40s=1", *asked)
+    for bad in ("l40s", "l40s=free", "l40s=-1"):
+        assert "costmodel plan: error: " in command("plan", "llama-3-8b", "--on", bad, *asked, code=2)

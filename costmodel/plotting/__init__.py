@@ -43,6 +43,7 @@ from costmodel.plotting.speculation import (
     tokens_per_pass,
     where_draft_and_target_agree,
 )
+from costmodel.plotting.whatif import elasticity_bars, pareto_front, plan_costs, solved_batch, spread_over_devices
 
 FIGURES = {
     figure.__name__: figure
@@ -54,6 +55,7 @@ FIGURES = {
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         latency_against_load, goodput_against_load,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        solved_batch, elasticity_bars, pareto_front, spread_over_devices, plan_costs,
         where_draft_and_target_agree, tokens_per_pass, speedup_against_gamma, speedup_against_batch,
         measured_against_estimate,
         slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
