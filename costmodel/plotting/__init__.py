@@ -21,6 +21,12 @@ from costmodel.plotting.diagrams import (
     sampling_pipeline,
 )
 from costmodel.plotting.diagrams_serving import block_table, prompt_order, static_against_continuous
+from costmodel.plotting.evidence import (
+    forecast_held_out,
+    measured_against_bound,
+    utilisation_by_software_and_hardware,
+    where_the_time_goes,
+)
 from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
@@ -35,6 +41,7 @@ FIGURES = {
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
+        measured_against_bound, utilisation_by_software_and_hardware, forecast_held_out, where_the_time_goes,
     )
 }  # fmt: skip
 
