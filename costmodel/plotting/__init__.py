@@ -22,6 +22,12 @@ from costmodel.plotting.diagrams import (
     sampling_pipeline,
 )
 from costmodel.plotting.diagrams_serving import block_table, prompt_order, static_against_continuous
+from costmodel.plotting.evidence import (
+    forecast_held_out,
+    measured_against_bound,
+    utilisation_by_software_and_hardware,
+    where_the_time_goes,
+)
 from costmodel.plotting.intensity import intensity_against_batch, roofline
 from costmodel.plotting.latency import latency_and_throughput, memory_against_capacity, trade_off
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
@@ -62,6 +68,7 @@ FIGURES = {
         cost_against_requests, hits_against_capacity,
         what_each_part_adds, loss_before_and_after_repair, depth_against_width,
         ruler_per_row, output_error_against_bits, what_fewer_bits_buy, measured_against_bytes,
+        measured_against_bound, utilisation_by_software_and_hardware, forecast_held_out, where_the_time_goes,
     )
 }  # fmt: skip
 
