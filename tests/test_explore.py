@@ -21,14 +21,17 @@ from costmodel.explore.javascript import function, javascript, mathml
 from costmodel.hardware import accelerators
 from costmodel.parallel import Parallel
 from costmodel.symbols import B, D, S, T, b_kv, b_w
-from costmodel.zoo import presets
+from costmodel.zoo import preset_config, presets
 from tests.browser import CONTRAST, needs_chromium
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("explore") / "page.html"
-    assert main(["explore", "--out", str(out)]) == 0
+    """The page as the command writes it, opening with a file's model."""
+    folder = tmp_path_factory.mktemp("explore")
+    config, out = folder / "config.json", folder / "page.html"
+    config.write_text(json.dumps(preset_config("qwen2.5-7b")))
+    assert main(["explore", "--model", str(config), "--on", "H200", "--batch", "3", "--out", str(out)]) == 0
     return out
 
 
@@ -64,15 +67,11 @@ def test_one_small_file_that_needs_nothing(written: Path) -> None:
     assert all(f'"{name}":{{' in html for name in accelerators())
 
 
-def test_the_page_opens_with_what_was_asked(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    config = tmp_path / "config.json"
-    main(["models", "--config", "qwen2.5-7b"])
-    config.write_text(capsys.readouterr().out)
-    out = tmp_path / "page.html"
-    assert main(["explore", "--model", str(config), "--on", "H200", "--batch", "3", "--out", str(out)]) == 0
-    start = next(line for line in out.read_text().splitlines() if line.startswith("const START"))
+def test_the_page_opens_with_what_was_asked(written: Path) -> None:
+    start = next(line for line in written.read_text().splitlines() if line.startswith("const START"))
     assert json.loads(start.removeprefix("const START = ").rstrip(";")) == {
-        "model": str(config), "on": "h200-sxm", "batch": 3, "context": 1024, "weights": "stored", "cache": "bf16",
+        "model": str(written.parent / "config.json"), "on": "h200-sxm", "batch": 3, "context": 1024,
+        "weights": "stored", "cache": "bf16",
     }  # fmt: skip
 
 
