@@ -108,6 +108,17 @@ def test_solved_bandwidth_and_bits_do_what_they_promise() -> None:
     assert Deployment(LLAMA.model, H100, weights=width).decode(1, 1024).seconds_per_token == pytest.approx(0.003)
 
 
+@pytest.mark.parametrize("spread", [Parallel(pipeline=4), Parallel(data=3, pad=True)])
+def test_a_shared_batch_counts_in_multiples(spread: Parallel) -> None:
+    d, ways = Deployment(LLAMA.model, accelerator("l40s"), parallel=spread), spread.data * spread.pipeline
+    found = d.solve("batch", latency=0.020, context=1024)
+    assert found.usable % ways == 0
+    step = lambda batch: d.decode(batch, 1024).seconds_per_token  # noqa: E731
+    assert step(found.usable) <= 0.020 < step(found.usable + 1)
+    with pytest.raises(CostModelError, match=rf"no batch meets .*: {ways} share it, and {ways} sequences are too many"):
+        d.solve("batch", latency=step(1) * 0.9999)
+
+
 def test_several_targets_are_met_together() -> None:
     both = LLAMA.solve("batch", latency=0.020, throughput=4000)
     assert both == LLAMA.solve("batch", latency=0.020)

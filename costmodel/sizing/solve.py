@@ -5,6 +5,7 @@ from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fractio
 from sympy import solve as sympy_solve
 
 from costmodel.common.errors import CostModelError
+from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
 from costmodel.sizing.branches import branches
@@ -25,7 +26,7 @@ class Solution(float):
     ----------
     unknown, unit : the lever
     usable : the best value that can be had and meets every target: a whole number, a divisor of the query heads, the
-        name of a format; for other levers the root itself
+        name of a format; for other levers, and where no format on record will do, the root itself
     exact : the root as an exact number where a closed form was found, else None
     method : "closed form" or "bracketed root"
     target : the metric that set it
@@ -174,14 +175,13 @@ class _Crossing:
         return None
 
     def _takes_target(self, root: Expr, branch: Expr) -> bool:
-        """Whether the whole formula equals the branch there, to 30 digits."""
+        """Whether the whole formula equals the branch there, to 20 digits."""
         x = self.lever.symbol
         whole, part = (e.subs(x, root).evalf(30) for e in (self.formula, branch))
         return abs(whole - part) <= Rational(1, 10**20) * abs(part)
 
     def _bracketed(self, low: float, high: float) -> float:
-        from scipy.optimize import bisect  # only for formulas that cannot be turned round
-
+        bisect = needed("scipy.optimize", "a root without a closed form", "studies").bisect
         side = lambda x: 1.0 if bool(self.meets(x)) == self.below_meets else -1.0  # noqa: E731
         return float(bisect(side, low, high, xtol=low * 1e-15, rtol=1e-15, maxiter=200))
 
@@ -204,12 +204,22 @@ class _Crossing:
         if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
             return choose(n for n in range(1, heads + 1) if heads % n == 0 and self._near(n))
         if self.lever.whole:
-            slack = ROUNDING * max(1.0, self.root)
-            return int(np.floor(self.root + slack)) if self.below_meets else max(1, int(np.ceil(self.root - slack)))
+            return self._whole()
         if self.lever.name.endswith("_bits"):
             fitting = [f for f in FORMATS.values() if self._near(float(f.bytes))]
             return choose(fitting, key=lambda f: f.bytes).name if fitting else None
         return None
+
+    def _whole(self) -> int:
+        """The nearest count; a batch that groups or stages share counts in multiples of them."""
+        spread = self.deployment.parallel
+        ways = spread.data * spread.pipeline if self.lever.name == "batch" else 1
+        slack = ROUNDING * max(1.0, self.root / ways)
+        if not self.below_meets:
+            return ways * max(1, int(np.ceil(self.root / ways - slack)))
+        if self.root / ways + slack < 1:
+            raise CostModelError(f"no batch meets {self.says}: {ways} share it, and {ways} sequences are too many")
+        return ways * int(np.floor(self.root / ways + slack))
 
     def _near(self, value: float) -> bool:
         """Whether a value lies on the side of the root that meets the target."""
