@@ -2,6 +2,7 @@
 
 import argparse
 
+from costmodel.calibration import fitted
 from costmodel.cli._arguments import (
     SPREADS,
     add_assume_family,
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
     )
     add_parallel(parser)
+    parser.add_argument(
+        "--calibrated", nargs="?", const=True, default=False, metavar="SOFTWARE",
+        help="a forecast fitted to published measurements, with its error, in place of the bound (as SOFTWARE runs)",
+    )  # fmt: skip
     add_json(parser)
 
 
@@ -73,6 +78,7 @@ def run(options: argparse.Namespace) -> None:
         reserve=options.reserve,
         parallel=parallel(options),
         textbook=options.textbook,
+        calibrated=options.calibrated,
     )
     prompt = options.prompt or options.context
     found = answer(deployment, options.batch, options.context, prompt)
@@ -112,6 +118,9 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
     )
     spread = deployment.parallel
     memory, in_all = ("memory/device", " in all") if spread.shards else ("memory", "")
+    if deployment.calibrated:
+        software = "average software" if deployment.calibrated is True else deployment.calibrated
+        method = f"forecast for {software}, from published measurements"
     lines = [
         f"{model.name} on {_spread(deployment)}{device.name}: "
         f"weights {weights}, cache {deployment.cache}, arithmetic {computed}",
@@ -133,6 +142,8 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
     notes = notes_on(model)
     if model.positions and max(context, prompt) > model.positions:
         notes.append(f"the model was made for contexts up to {model.positions:,}")
+    if deployment.calibrated:
+        notes.append(f"a forecast: {fitted().stated_error}")
     if computed != deployment.compute:
         notes.append(f"{device.name} has no {deployment.compute} units: timed at its {computed} peak")
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])

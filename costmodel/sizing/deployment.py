@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
@@ -12,6 +13,8 @@ from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.parallel import ONE_DEVICE, Parallel
 from costmodel.roofline import Timing, timing
+from costmodel.sizing.forecast import Forecast, forecast, interrupted, setting
+from costmodel.sizing.questions import Questions
 from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
 from costmodel.symbols import B, S
 
@@ -19,7 +22,7 @@ FOREVER = 2**62  # a context no machine holds: what still fits there is unbounde
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(Questions):
     """A model on an accelerator.
 
     Parameters
@@ -32,6 +35,15 @@ class Deployment:
     parallel : how it is spread over devices; memory is then that of the fullest, and a batch that of one replica
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
         counted, norms and biases left out; prefill time is 2·params·tokens/peak
+    calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
+        software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated="vllm").decode(batch=8, context=1024)
+    >>> step.timing.parts["weights"] < step.seconds_per_token < 2 * step.timing.parts["weights"]
+    True
     """
 
     model: Model
@@ -44,8 +56,13 @@ class Deployment:
     compute: str = "bf16"
     parallel: Parallel = ONE_DEVICE
     textbook: bool = False
+    calibrated: bool | str = False
 
     def __post_init__(self) -> None:
+        if self.textbook and self.calibrated:
+            raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
+        if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
+            raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
         reserve = self.reserve
         if is_plain(reserve) and not 0 <= reserve < 1:
             raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
@@ -140,17 +157,29 @@ class Deployment:
         talk = self.parallel.communication_seconds(ledger, self.accelerator)
         return replace(alone, communication_seconds=talk, hidden=self.parallel.hidden)
 
-    def decode(self, batch: Number = B, context: Number = S) -> Decode:
+    @cached_property
+    def _setting(self) -> Setting:
+        several = self.accelerator if self.parallel.tensor == 1 else self.accelerator.times(self.parallel.tensor)
+        return setting(several, self.widths, self.calibrated)
+
+    def _forecast(self, bound: Timing, ledger: Ledger, sequences: Number, tokens: Number) -> Forecast:
+        return forecast(bound, self.model, ledger.sized(self.widths), self._setting, sequences, tokens)
+
+    def decode(self, batch: Number = B, context: Number = S, *, generated: Number | None = None) -> Decode:
         """One decode step: latency, throughput, what binds, memory.
 
         Parameters
         ----------
         batch, context : sequences, and tokens each attends to; numbers or symbols
+        generated : calibrated alone: tokens each sequence generates before another takes its place, whose prefill
+            then interrupts the others; None for no newcomers
 
         Returns
         -------
         Decode
         """
+        if generated is not None and not self.calibrated:
+            raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
         batch, context = whole(batch, "batch"), whole(context, "context")
         memory, bandwidth, peak = (
             self.memory_bytes(batch, context),
@@ -161,6 +190,10 @@ class Deployment:
             step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
             step = self._timing(self._decode_ledger(batch, context))
+            if self.calibrated:
+                step = self._forecast(step, self.model.decode(batch, context), batch, batch)
+                if generated is not None:
+                    step = interrupted(step, self.model, self._setting, batch, context, generated)
         return Decode(step, batch, context, memory, self.parallel.replicas)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:
@@ -175,7 +208,10 @@ class Deployment:
             flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
             return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
         share = self.parallel.share(batch, self.parallel.data)
-        return self._timing(self.part.prefill(share, prompt).sized(self.widths))
+        found = self._timing(self.part.prefill(share, prompt).sized(self.widths))
+        if self.calibrated:
+            return self._forecast(found, self.model.prefill(batch, prompt), batch, batch * prompt)
+        return found
 
     @cached_property
     def formulas(self) -> dict[str, Number]:

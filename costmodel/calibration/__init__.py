@@ -1,0 +1,45 @@
+"""From the bound to a forecast: constants fitted to published measurements, and how wrong they were on unseen ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from costmodel.calibration.engine import AVERAGE, Engine, engine
+from costmodel.calibration.setting import Setting
+from costmodel.calibration.terms import OVERLAPPED, Term, interruption_terms, pass_terms, total_seconds
+
+__all__ = [
+    "AVERAGE", "OVERLAPPED", "Calibration", "Engine", "Setting", "Term", "engine", "fitted", "interruption_terms",
+    "pass_terms", "total_seconds",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Fitted constants, and how wrong they were on measurements they had not seen.
+
+    Attributes
+    ----------
+    constants : by name; efficiencies as shares, overheads in seconds, offsets of software as factors
+    error : {"hash": …, "source": …, "software": …}, each with "rows", "median" and "p90" of |predicted/measured − 1|
+    """
+
+    constants: Mapping[str, float]
+    error: Mapping[str, Mapping[str, float]]
+
+    @property
+    def stated_error(self) -> str:
+        """Its error in words."""
+        parts = {"hash": "rows set aside", "source": "a source set aside"}
+        found = (f"{self.error[k]['median']:.0%} ({self.error[k]['p90']:.0%}) on {what}" for k, what in parts.items())
+        return f"median error (9 of 10 below): {', '.join(found)}"
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Calibration:
+    """The constants that come with the package (`python -m costmodel.evidence` fits them anew)."""
+    import tomllib
+
+    record = tomllib.loads((files("costmodel") / "data" / "calibration.toml").read_text(encoding="utf-8"))
+    return Calibration(record["constants"], record["error"])

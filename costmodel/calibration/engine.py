@@ -1,0 +1,38 @@
+"""Serving software by family: the few traits of it that change how long a step takes."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+AVERAGE = "average"  # software of no known family: every offset is 1
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What is known of the software: its family, and three traits (see data/software.toml)."""
+
+    family: str = AVERAGE
+    batching: str = "continuous"
+    launch: str = "fused"
+    split: str = "tensor"
+
+
+@lru_cache(maxsize=1)
+def _families() -> dict[str, dict[str, object]]:
+    import tomllib  # only when a forecast is asked for: `import costmodel` stays light
+
+    return tomllib.loads((files("costmodel") / "data" / "software.toml").read_text(encoding="utf-8"))
+
+
+def engine(software: str = AVERAGE) -> Engine:
+    """The family a software's name belongs to; an unknown name is average software.
+
+    Examples
+    --------
+    >>> engine("vLLM 0.12.0").family, engine("Hugging Face transformers").launch, engine("a new server").family
+    ('vllm', 'eager', 'average')
+    """
+    for family, record in _families().items():
+        if family == software or any(word in software.lower() for word in record["words"]):
+            return Engine(family, **{trait: value for trait, value in record.items() if trait != "words"})
+    return Engine()

@@ -1,0 +1,75 @@
+"""Where and how a model runs: device, formats and software, as far as the fitted constants depend on them."""
+
+from dataclasses import dataclass
+
+from costmodel.calibration.engine import Engine
+from costmodel.exact import Number
+from costmodel.hardware import Accelerator
+
+FAST_LINK = 100e9  # byte/s per device: NVLink and its like are above, PCIe below
+CLASSES = {
+    "consumer": ("rtx", "rx-"), "graphics": ("a10", "l4", "t4"), "apple": ("m1-", "m2-", "m3-", "m4-", "m5-"),
+    "edge": ("jetson",), "tpu": ("tpu",),
+}  # fmt: skip
+
+
+def device_class(accelerator: Accelerator) -> str:
+    """ "consumer", "graphics", "apple", "edge", "tpu" or, for all others, "server".
+
+    Examples
+    --------
+    >>> from costmodel.hardware import accelerator
+    >>> device_class(accelerator("rtx-4090")), device_class(accelerator("h100-sxm").times(8))
+    ('consumer', 'server')
+    """
+    name = accelerator.name.split(" x ")[-1]
+    return next((kind for kind, begins in CLASSES.items() if name.startswith(begins)), "server")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how a model runs: what the constants depend on.
+
+    Attributes
+    ----------
+    accelerator : one device or the aggregate of several
+    weight_bits, cache_bits : nominal bits per weight and per cached element
+    engine : the software
+    """
+
+    accelerator: Accelerator
+    weight_bits: float
+    cache_bits: float
+    engine: Engine
+
+    @property
+    def precision(self) -> str:
+        """Which constants apply: "16", "8", "fp4" where the device multiplies it, else "4" (widened on the way)."""
+        if self.weight_bits > 8:
+            return "16"
+        if self.weight_bits > 5:
+            return "8"
+        return "fp4" if "fp4" in self.accelerator.peaks and device_class(self.accelerator) == "server" else "4"
+
+    @property
+    def stored_bits(self) -> float:
+        """Bits a weight takes with its scales: about half a bit more where there are 4 or fewer."""
+        return self.weight_bits + 0.5 if self.weight_bits <= 4 else self.weight_bits
+
+    @property
+    def peak(self) -> Number | None:
+        """Dense peak of all devices in the arithmetic that is used [FLOP/s]; None if not on record."""
+        names = {"8": ("fp8", "int8"), "fp4": ("fp4",)}.get(self.precision, ())
+        peaks = self.accelerator.peaks
+        return next((peaks[name] for name in (*names, "bf16", "fp16") if name in peaks), None)
+
+    @property
+    def fast(self) -> bool:
+        """Whether devices talk over NVLink or its like."""
+        link = self.accelerator.interconnect
+        return device_class(self.accelerator) in ("server", "tpu") if link is None else link >= FAST_LINK
+
+    @property
+    def shards(self) -> int:
+        """Devices that work on one layer at a time."""
+        return 1 if self.engine.split == "layers" else self.accelerator.devices

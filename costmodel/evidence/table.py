@@ -1,0 +1,158 @@
+"""A published measurement: what ran, on what, and how long it took; rows are read from CSV and refused by line."""
+
+import csv
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from costmodel.common.errors import CostModelError
+from costmodel.evidence.layout import COLUMNS, UNITS, from_published, is_published
+
+PHASES = ("decode", "prefill", "request", "throughput", "gemm", "gemv", "attention", "speculative")
+MODEL_PHASES = ("decode", "prefill", "request", "throughput", "speculative")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row of evidence.
+
+    Attributes
+    ----------
+    id, software, source, note : what it is called, what ran, where it was read, and what to know
+    model, hardware, devices : what was served, and on how many of what
+    weight_bits, cache_bits : nominal bits per weight and cached element; None if not stated
+    batch, prompt, generated : sequences at once, tokens of each prompt, tokens generated; None if not stated
+    phase : decode (value: seconds per step), prefill (seconds to the first token), request (seconds of a whole one),
+        throughput (generated tokens per second of all devices), gemm (FLOP/s), gemv (byte/s), attention (seconds of one
+        kernel), speculative (seconds per token)
+    value : in the unit of its phase: s, token/s, FLOP/s or byte/s
+    excluded : why it is not an honest single-token measurement; empty for an honest one
+    """
+
+    id: str
+    model: str
+    hardware: str
+    devices: int
+    weight_bits: float | None
+    cache_bits: float | None
+    batch: int | None
+    prompt: int | None
+    generated: float | None
+    phase: str
+    value: float
+    unit: str
+    software: str
+    source: str
+    excluded: str = ""
+    note: str = ""
+
+    @property
+    def honest(self) -> bool:
+        """Whether it says how long one pass, request or kernel took, so that no bound may be beaten."""
+        return not self.excluded
+
+    @property
+    def context(self) -> int:
+        """Tokens that a decode step attends to on average: prompt + generated/2, at least 1; what is unstated is 0."""
+        return max(1, int((self.prompt or 0) + (self.generated or 0) / 2))
+
+    @property
+    def published_decode(self) -> bool:
+        """Whether it is a decode latency with its batch and lengths stated: what a forecast is judged on."""
+        return self.honest and self.phase == "decode" and None not in (self.batch, self.prompt, self.generated)
+
+
+def _number(field: str, text: str, kind: type, *, least: float, needed: bool) -> float | None:
+    if not text:
+        if needed:
+            raise CostModelError(f"{field} is empty; give a number")
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not (least <= value < float("inf")) or (kind is int and value != int(value)):
+        what = "a whole number" if kind is int else "a number"
+        raise CostModelError(f"{field} must be {what} of at least {least:g}, got {text!r}")
+    return kind(value)
+
+
+def _measurement(fields: Mapping[str, str]) -> Measurement:
+    phase, unit = fields["phase"], fields["unit"]
+    if phase not in PHASES:
+        raise CostModelError(f"phase {phase!r} is not known; give one of {', '.join(PHASES)}")
+    if unit != UNITS[phase]:
+        raise CostModelError(f"unit of {phase} must be {UNITS[phase]}, got {unit!r}")
+    for name in ("id", "model", "hardware", "source"):
+        if not fields[name]:
+            raise CostModelError(f"{name} is empty; give a name")
+    numbers = {
+        "devices": _number("devices", fields["devices"], int, least=1, needed=True),
+        "weight_bits": _number("weight_bits", fields["weight_bits"], float, least=1, needed=phase in MODEL_PHASES),
+        "cache_bits": _number("cache_bits", fields["cache_bits"], float, least=1, needed=phase == "attention"),
+        "batch": _number("batch", fields["batch"], int, least=1, needed=phase not in ("throughput", "gemm")),
+        "prompt": _number(
+            "prompt", fields["prompt"], int, least=0, needed=phase in ("prefill", "request", "attention")
+        ),
+        "generated": _number("generated", fields["generated"], float, least=0, needed=phase == "request"),
+        "value": _number("value", fields["value"], float, least=1e-12, needed=True),
+    }
+    return Measurement(**{**fields, **numbers})
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        published = is_published(header)
+        if not published and (missing := [name for name in COLUMNS if name not in header]):
+            raise CostModelError(f"{path}, line 1: no column {missing[0]!r}; the columns are {', '.join(COLUMNS)}")
+        for cells in reader:
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                problem = f"{len(cells)} cells for {len(header)} columns"
+                raise CostModelError(f"{path}, line {reader.line_num}: {problem}")
+            fields = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+            yield reader.line_num, fields
+
+
+def read(path: str | os.PathLike) -> tuple[Measurement, ...]:
+    """Measurements of a CSV file, in this table's columns or in those of a published list (metric, value, unit, …).
+
+    Raises
+    ------
+    CostModelError
+        naming the file, the line, the cell and what would be accepted
+    """
+    path = Path(path)
+    found: dict[str, Measurement] = {}
+    try:
+        for line, fields in _lines(path):
+            try:
+                fields = from_published(fields) if "metric" in fields else {name: fields[name] for name in COLUMNS}
+                row = _measurement(fields)
+                if row.id in found:
+                    raise CostModelError(f"id {row.id!r} occurs twice; ids are unique")
+            except CostModelError as error:
+                raise CostModelError(f"{path}, line {line}: {error}") from None
+            found[row.id] = row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CostModelError(f"{path} cannot be read as CSV: {error}") from None
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=1)
+def measurements() -> tuple[Measurement, ...]:
+    """The project's own table of published measurements.
+
+    Examples
+    --------
+    >>> measurements()[0].id, measurements()[0].model, measurements()[0].hardware
+    ('gptfast-001', 'llama-2-7b', 'a100-sxm-80gb')
+    """
+    with as_file(files("costmodel") / "data" / "evidence.csv") as path:
+        return read(path)

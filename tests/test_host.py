@@ -1,0 +1,75 @@
+"""This machine as a record: small measurements, only ever compared as inequalities."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from costmodel import Deployment, load
+from costmodel.cli import main
+from costmodel.common.errors import CostModelError
+from costmodel.host import Host, ideal_seconds, measure_host, read_bandwidth
+from costmodel.lab.decoder import TinyDecoder
+
+SMALL = {"rounds": 2, "size": 2**24, "side": 256}
+
+
+@pytest.fixture(scope="module")
+def host() -> Host:
+    return measure_host(**SMALL)
+
+
+def test_a_record_like_any_other(host: Host) -> None:
+    record = host.together
+    assert host.cores >= 1
+    assert record.bandwidth >= host.one_core.bandwidth > 1e8
+    assert all(peak > 1e7 for peak in record.peaks.values())
+    assert record.capacity > 1e9
+    plan = Deployment(load("smollm2-135m"), record, weights="fp32", cache="fp32", compute="fp32")
+    assert plan.fits(1, 1024)
+    assert plan.decode(1, 1024).seconds_per_token > 0
+
+
+def test_ideal_times_scale_with_the_record(host: Host) -> None:
+    model = load("smollm2-135m")
+    once = ideal_seconds(model, host.together, prompt=64, context=64)
+    twice = ideal_seconds(model, host.together.times(2), prompt=64, context=64)
+    assert once == pytest.approx({name: 2 * value for name, value in twice.items()})
+
+
+def test_more_to_read_takes_longer() -> None:
+    assert read_bandwidth(1, rounds=2, size=2**22) > 0
+    with pytest.raises(CostModelError, match="rounds must be a whole number of at least 1, got 0"):
+        measure_host(rounds=0)
+    with pytest.raises(CostModelError, match=r"side must be a whole number of at least 16, got 2\.5"):
+        measure_host(side=2.5)
+    assert measure_host(**SMALL, capacity=10**9).together.capacity == 10**9
+
+
+def test_the_command(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
+    monkeypatch.setattr("costmodel.cli.host.measure_host", lambda rounds: host)
+    monkeypatch.setattr("costmodel.lab.smollm.load_smollm2", lambda: (TinyDecoder(), None))  # page 16 runs the real one
+    assert main(["host", "--rounds", "1", "--prompt", "8", "--context", "8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["bandwidth"] == host.together.bandwidth
+    assert all(row["measured_s"] > 0 and row["ideal_s"] > 0 for row in found["model"])
+    monkeypatch.setattr("costmodel.cli.host.small_model", lambda *_: found["model"])
+    assert main(["host", "--rounds", "1"]) == 0
+    assert "reads, all cores" in capsys.readouterr().out
+
+
+def test_without_a_cuda_device_the_oracle_says_so(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "oracles" / "measure_cuda.py"
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "rows.csv")],
+        capture_output=True,
+        text=True,
+        env=hidden,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "nothing was measured" in ran.stderr
+    assert not (tmp_path / "rows.csv").exists()
