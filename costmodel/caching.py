@@ -4,8 +4,6 @@ Prices as providers state them: a token written costs `write` plain ones (1.25, 
 (0.1). The numeric counterpart is `lab.prompt_bill`.
 """
 
-from sympy import Expr, solve
-
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.symbols import prefix, read, requests, suffix, token_price, write
@@ -62,9 +60,3 @@ def break_even_requests(write: Number = write, read: Number = read) -> Number:
     if is_plain(read) and read >= 1:
         raise CostModelError(f"read must be below 1, the price of a plain token, got {read}: the cache never pays")
     return quotient(write - read, 1 - read)
-
-
-def solved_break_even() -> Expr:
-    """`break_even_requests` as SymPy finds it from the two costs."""
-    [root] = solve(uncached_prompt_cost() - cached_prompt_cost(), requests)
-    return root

@@ -10,7 +10,7 @@ from math import ceil, log2
 from sympy import ceiling, log
 
 from costmodel.common.errors import CostModelError, resolve_name
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, is_plain, quotient, tidy
 from costmodel.operation import Op, Tensor
 from costmodel.ops import Row
 
@@ -92,7 +92,7 @@ def collective(name: str, axes: str, payload: Number, shape: Shape) -> Row:
     (14336, 14, 0)
     """
     share, messages = shape
-    elements = payload * share
+    elements = tidy(payload * share)
     if is_plain(elements) and elements < 0:
         raise CostModelError(f"{name}: devices must be at least 1")
     return Row(name, Op(0, sends=(Tensor(axes, elements, "activation"),), messages=messages))

@@ -27,6 +27,13 @@ from costmodel.plotting.latency import latency_and_throughput, memory_against_ca
 from costmodel.plotting.memory import cache_against_context, conversations_that_fit
 from costmodel.plotting.paging import blocks_of_four, where_memory_goes
 from costmodel.plotting.prompt_caching import cost_against_requests, hits_against_capacity
+from costmodel.plotting.pruning import depth_against_width, loss_before_and_after_repair, what_each_part_adds
+from costmodel.plotting.quantization import (
+    measured_against_bytes,
+    output_error_against_bits,
+    ruler_per_row,
+    what_fewer_bits_buy,
+)
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
 from costmodel.plotting.speculation import (
     measured_against_estimate,
@@ -49,6 +56,8 @@ FIGURES = {
         measured_against_estimate,
         slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
         cost_against_requests, hits_against_capacity,
+        what_each_part_adds, loss_before_and_after_repair, depth_against_width,
+        ruler_per_row, output_error_against_bits, what_fewer_bits_buy, measured_against_bytes,
     )
 }  # fmt: skip
 
