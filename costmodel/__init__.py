@@ -10,9 +10,6 @@ from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.roofline import attainable, overlapped_seconds, serial_seconds, timing
 from costmodel.sizing import Deployment
-from costmodel.sizing.choice import Load, Slo
-from costmodel.sizing.pareto import compare, pareto
-from costmodel.sizing.plan import plan
 from costmodel.textbook import (
     arithmetic_intensity,
     bottleneck,
@@ -28,6 +25,8 @@ from costmodel.textbook import (
 )
 from costmodel.zoo import load, model_from_config, preset_config, presets
 
+_ASKED_LATER = {"Load": "choice", "Slo": "choice", "compare": "pareto", "pareto": "pareto", "plan": "plan"}
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -39,3 +38,12 @@ __all__ = [
     "plan", "prefill_seconds", "preset_config", "presets", "ridge_point", "serial_seconds", "stated_model",
     "timing", "transformer", "weight_bytes",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """What a single sizing does not need is imported when it is asked for: `import costmodel` stays light."""
+    if name in _ASKED_LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f"costmodel.sizing.{_ASKED_LATER[name]}"), name)
+    raise AttributeError(f"module 'costmodel' has no attribute {name!r}")
