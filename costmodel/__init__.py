@@ -6,9 +6,13 @@ from costmodel.hardware import Accelerator, accelerator, accelerators
 from costmodel.layers import attention, mlp
 from costmodel.model import Model, stated_model, transformer
 from costmodel.ops import Ledger, Op, contract, elementwise
+from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.roofline import attainable, overlapped_seconds, serial_seconds, timing
 from costmodel.sizing import Deployment
+from costmodel.sizing.choice import Load, Slo
+from costmodel.sizing.pareto import compare, pareto
+from costmodel.sizing.plan import plan
 from costmodel.textbook import (
     arithmetic_intensity,
     bottleneck,
@@ -27,11 +31,11 @@ from costmodel.zoo import load, model_from_config, preset_config, presets
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Model", "Op",
-    "UnknownNameError", "accelerator", "accelerators", "arithmetic_intensity", "attainable", "attention",
-    "bottleneck", "cached_flops", "compute_transformer_stats", "contract", "decode_seconds_per_token",
-    "elementwise", "kv_cache_bytes", "kv_cache_bytes_per_token", "llama2_13b_config", "load",
-    "max_concurrent_requests", "mlp", "model_from_config", "naive_flops", "overlapped_seconds",
-    "prefill_seconds", "preset_config", "presets", "ridge_point", "serial_seconds", "stated_model", "timing",
-    "transformer", "weight_bytes",
+    "Accelerator", "ConfigError", "CostModelError", "Deployment", "ForwardPass", "Ledger", "Load", "Model", "Op",
+    "Parallel", "Slo", "UnknownNameError", "accelerator", "accelerators", "arithmetic_intensity", "attainable",
+    "attention", "bottleneck", "cached_flops", "compare", "compute_transformer_stats", "contract",
+    "decode_seconds_per_token", "elementwise", "kv_cache_bytes", "kv_cache_bytes_per_token", "llama2_13b_config",
+    "load", "max_concurrent_requests", "mlp", "model_from_config", "naive_flops", "overlapped_seconds", "pareto",
+    "plan", "prefill_seconds", "preset_config", "presets", "ridge_point", "serial_seconds", "stated_model",
+    "timing", "transformer", "weight_bytes",
 ]  # fmt: skip

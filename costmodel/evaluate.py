@@ -24,6 +24,7 @@ class CompiledFormula:
     ----------
     formulas : SymPy expressions (numbers are allowed)
     inputs : the symbols that will be given as numbers or arrays
+    constants : values of further symbols, which keep their place in the formula
 
     Raises
     ------
@@ -37,14 +38,17 @@ class CompiledFormula:
     [array([20., 40.]), array([10., 10.])]
     """
 
-    def __init__(self, formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> None:
+    def __init__(
+        self, formulas: Sequence[Expr], inputs: Sequence[Symbol], constants: Mapping[Symbol, float] | None = None
+    ) -> None:
+        constants = constants or {}
         self.inputs = tuple(inputs)
         self.formulas = tuple(sympify(formula) for formula in formulas)
-        left = {s.name for formula in self.formulas for s in formula.free_symbols - set(self.inputs)}
+        left = {s.name for formula in self.formulas for s in formula.free_symbols - {*self.inputs, *constants}}
         if left:
             given = ", ".join(s.name for s in self.inputs) or "nothing"
             raise CostModelError(f"no value for {', '.join(sorted(left))}; given: {given}")
-        self._program = Program(self.formulas, self.inputs)
+        self._program = Program(self.formulas, self.inputs, constants)
 
     def __call__(self, *values: object) -> list[np.ndarray]:
         """Evaluate at numbers or arrays, which broadcast; every result has the broadcast shape, float64."""
@@ -78,13 +82,17 @@ def _within(shape: tuple[int, ...], piece: tuple[slice, ...]) -> tuple[slice, ..
 
 
 @lru_cache(maxsize=256)
-def _compiled(formulas: tuple[Expr, ...], inputs: tuple[Symbol, ...]) -> CompiledFormula:
-    return CompiledFormula(formulas, inputs)
+def _compiled(
+    formulas: tuple[Expr, ...], inputs: tuple[Symbol, ...], constants: tuple[tuple[Symbol, float], ...]
+) -> CompiledFormula:
+    return CompiledFormula(formulas, inputs, dict(constants))
 
 
-def compile_formulas(formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> CompiledFormula:
+def compile_formulas(
+    formulas: Sequence[Expr], inputs: Sequence[Symbol], constants: Mapping[Symbol, float] | None = None
+) -> CompiledFormula:
     """The compiled form of these formulas over these inputs, made once per process."""
-    return _compiled(tuple(map(sympify, formulas)), tuple(inputs))
+    return _compiled(tuple(map(sympify, formulas)), tuple(inputs), tuple((constants or {}).items()))
 
 
 def evaluate(formula: Expr, values: Mapping[Symbol | str, object] | None = None, **letters: object) -> np.ndarray:

@@ -59,17 +59,26 @@ class Op:
     flops : floating-point operations of the contraction [FLOP]
     reads, writes : operands, each with its role
     widths : bytes per element by role; 2 unless said otherwise
+    sends : what leaves the device for another one; it is no memory traffic
+    messages : how many sends follow each other
     """
 
     flops: Number
     reads: tuple[Tensor, ...] = ()
     writes: tuple[Tensor, ...] = ()
     widths: Widths = SIXTEEN_BIT
+    sends: tuple[Tensor, ...] = ()
+    messages: Number = 0
 
     @property
     def bytes(self) -> Number:
         """Bytes moved between memory and chip [byte]."""
         return sum(t.bytes(self.widths) for t in (*self.reads, *self.writes))
+
+    @property
+    def sent(self) -> Number:
+        """Bytes that leave the device for another one [byte]."""
+        return sum(t.bytes(self.widths) for t in self.sends)
 
     @property
     def intensity(self) -> Number:
@@ -95,7 +104,8 @@ class Op:
         bound = bindings(values)
         bind = lambda t: replace(t, elements=substitute(t.elements, bound))  # noqa: E731
         widths = Widths(*(substitute(getattr(self.widths, role), bound) for role in ROLES))
-        return Op(substitute(self.flops, bound), tuple(map(bind, self.reads)), tuple(map(bind, self.writes)), widths)
+        reads, writes, sends = (tuple(map(bind, tensors)) for tensors in (self.reads, self.writes, self.sends))
+        return Op(substitute(self.flops, bound), reads, writes, widths, sends, substitute(self.messages, bound))
 
 
 def substitute(value: Number, bound: Mapping) -> Number:

@@ -137,6 +137,16 @@ class Row:
         """Count x the op's bytes [byte]."""
         return self.count * self.op.bytes
 
+    @property
+    def sent(self) -> Number:
+        """Count x the bytes the op sends to other devices [byte]."""
+        return self.count * self.op.sent
+
+    @property
+    def messages(self) -> Number:
+        """Count x the sends of the op that follow each other."""
+        return self.count * self.op.messages
+
 
 @dataclass(frozen=True, repr=False)
 class Ledger:
@@ -164,6 +174,16 @@ class Ledger:
     def bytes(self) -> Number:
         """Sum of the rows' bytes [byte]."""
         return sum(row.bytes for row in self.rows)
+
+    @property
+    def sent(self) -> Number:
+        """Sum of what the rows send to other devices [byte]."""
+        return sum(row.sent for row in self.rows)
+
+    @property
+    def messages(self) -> Number:
+        """Sum of the rows' sends that follow each other."""
+        return sum(row.messages for row in self.rows)
 
     @property
     def intensity(self) -> Number:
@@ -206,16 +226,12 @@ class Ledger:
         )
 
     def table(self) -> Table:
-        """The rows and their total."""
-        lines = [[r.name, r.count, *r.op.operands, Formula(r.flops), Formula(r.bytes)] for r in self.rows]
-        total = [
-            "total",
-            "",
-            "",
-            "",
-            *(Formula(expand(x) if isinstance(x, Expr) else x) for x in (self.flops, self.bytes)),
-        ]
-        return Table(["step", "times", "reads", "writes", "FLOPs", "bytes"], [*lines, total])
+        """The rows and their total; a column of what is sent to other devices where anything is."""
+        named = {"FLOPs": "flops", "bytes": "bytes", **({"sent": "sent"} if self.sent != 0 else {})}
+        costs = lambda of: [getattr(of, name) for name in named.values()]  # noqa: E731
+        lines = [[r.name, r.count, *r.op.operands, *map(Formula, costs(r))] for r in self.rows]
+        totals = [Formula(expand(x) if isinstance(x, Expr) else x) for x in costs(self)]
+        return Table(["step", "times", "reads", "writes", *named], [*lines, ["total", "", "", "", *totals]])
 
     def __str__(self) -> str:
         return str(self.table())

@@ -69,6 +69,8 @@ class ForwardPass:
         if not self.causal:
             return self.tokens * self.keys(window, chunk)
         if chunk is not None:
+            if is_plain(self.tokens) and self.tokens == 1:
+                return self.keys(chunk=chunk)
             return _seen_in_chunks(self.context, chunk) - _seen_in_chunks(self.context - self.tokens, chunk)
         if window is None:
             return self.tokens * self.context - _triangle(self.tokens - 1)

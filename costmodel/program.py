@@ -4,7 +4,7 @@ SymPy's own compiler makes a new array for every operation; here a temporary is 
 it, and the last operation of a formula writes straight into the result. That is about 1.5 times as fast.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,9 +36,15 @@ def nested(formula: Expr, inputs: Sequence[Symbol]) -> Expr:
 
 
 class Program:
-    """Formulas over the same inputs, lowered to steps; what they share is computed once."""
+    """Formulas over the same inputs, lowered to steps; what they share is computed once.
 
-    def __init__(self, formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> None:
+    `constants` are symbols with a value that stay where the formula has them: divided by, never multiplied into
+    coefficients, so that whole numbers stay whole until the division.
+    """
+
+    def __init__(
+        self, formulas: Sequence[Expr], inputs: Sequence[Symbol], constants: Mapping[Symbol, float] | None = None
+    ) -> None:
         self._slots: list[object] = [None] * len(inputs)
         self._needs: list[frozenset[int]] = [
             frozenset([i]) for i in range(len(inputs))
@@ -46,7 +52,9 @@ class Program:
         self._temporary: set[int] = set()
         self._named = {symbol: i for i, symbol in enumerate(inputs)}
         self.steps: list[Step] = []
-        shared, roots = cse([nested(formula, inputs) for formula in formulas])
+        constants = constants or {}
+        self._named |= {symbol: self._constant(value) for symbol, value in constants.items()}
+        shared, roots = cse([nested(formula, (*inputs, *constants)) for formula in formulas])
         for symbol, part in shared:
             self._named[symbol] = self._lower(part)
             self._temporary.discard(self._named[symbol])

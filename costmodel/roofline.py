@@ -17,12 +17,14 @@ from costmodel.ops import Ledger
 class Timing:
     """How long work takes when arithmetic and memory traffic overlap perfectly.
 
-    seconds = max(flops/peak, bytes/bandwidth).
+    seconds = max(flops/peak, bytes/bandwidth) + communication, which waits for the arithmetic it shares.
 
     Attributes
     ----------
     flops, bytes : work [FLOP] and traffic [byte]
     peak, bandwidth : rates [FLOP/s], [byte/s]
+    communication_seconds : time that devices spend talking to each other [s]
+    hidden : whether that overlaps too: seconds is then the maximum of all three
 
     Examples
     --------
@@ -34,6 +36,8 @@ class Timing:
     bytes: Number
     peak: Number
     bandwidth: Number
+    communication_seconds: Number = 0
+    hidden: bool = False
 
     @property
     def compute_seconds(self) -> Number:
@@ -47,8 +51,11 @@ class Timing:
 
     @property
     def seconds(self) -> Number:
-        """max(flops/peak, bytes/bandwidth) [s]."""
-        return largest(self.compute_seconds, self.memory_seconds)
+        """max(flops/peak, bytes/bandwidth), and the communication after or beside it [s]."""
+        alone = largest(self.compute_seconds, self.memory_seconds)
+        if self.hidden:
+            return largest(alone, self.communication_seconds)
+        return alone if self.communication_seconds == 0 else alone + self.communication_seconds
 
     @property
     def intensity(self) -> Number:
@@ -63,7 +70,7 @@ class Timing:
 
     @property
     def bound(self) -> str:
-        """ "memory" below the ridge, "compute" at and above it.
+        """ "memory" below the ridge, "compute" at and above it; "communication" when that takes longer than both.
 
         Raises
         ------
@@ -75,6 +82,10 @@ class Timing:
             raise CostModelError(
                 f"what binds depends on {sorted(s.name for s in longer.free_symbols)}; give them values"
             )
+        if self.communication_seconds != 0:
+            others = largest(self.compute_seconds, self.memory_seconds)
+            if (self.communication_seconds > others) == True:  # noqa: E712  (a relation of symbols is no bool)
+                return "communication"
         return "compute" if longer else "memory"
 
 

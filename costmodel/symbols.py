@@ -53,14 +53,31 @@ b_kv = _letter("b_kv", "size of a cached key or value element", "byte", r"b_{kv}
 b_a = _letter("b_a", "size of an activation", "byte", r"b_a")
 memory_bandwidth = _letter("memory_bandwidth", "bytes that memory delivers per second", "byte/s", r"\mathrm{bandwidth}")
 peak = _letter("peak", "dense arithmetic rate", "FLOP/s", r"\mathrm{peak}")
+interconnect = _letter(
+    "interconnect", "bytes that one device sends to others per second", "byte/s", r"\mathrm{interconnect}"
+)
 capacity = _letter("capacity", "bytes that memory holds", "byte", r"\mathrm{capacity}")
 devices = _letter("devices", "accelerators working together", latex=r"\mathrm{devices}")
 price = _letter("price", "cost of one device for one second", "$/s", r"\mathrm{price}")
+interconnect = _letter("interconnect", "bytes that a device sends per second", "byte/s", r"\mathrm{interconnect}")
+replicas = _letter("replicas", "copies of the deployment, each with its own users", latex=r"\mathrm{replicas}")
+utilisation = _letter("utilisation", "share of the time that is spent on paid work", latex=r"u")
 alpha = _letter("alpha", "acceptance rate of drafted tokens", latex=r"\alpha", nonnegative=True)
 gamma = _letter("gamma", "drafted tokens per round", latex=r"\gamma", nonnegative=True)
+cost_ratio = _letter("cost_ratio", "time of one draft step in steps of the target", latex="c")
 p = _letter("p", "target distribution")
 q = _letter("q", "draft distribution")
+bits = _letter("bits", "bits of a quantized weight", latex=r"\mathrm{bits}")
+group = _letter("group", "weights that share a scale", latex=r"\mathrm{group}")
+scale_bits = _letter("scale_bits", "bits of a group's scale and zero point", latex=r"\mathrm{scale\ bits}")
 index = _letter("i", "summation index")
+block = _letter("block", "tokens that one block of cache memory holds", latex=r"\mathrm{block}")
+requests = _letter("requests", "requests that share a prefix", latex=r"\mathrm{requests}")
+prefix = _letter("prefix", "tokens that every request begins with", latex=r"\mathrm{prefix}")
+suffix = _letter("suffix", "tokens that only one request has", latex=r"\mathrm{suffix}")
+write = _letter("write", "price of a token written to a prompt cache, in plain ones", latex=r"\mathrm{write}")
+read = _letter("read", "price of a token read from a prompt cache, in plain ones", latex=r"\mathrm{read}")
+token_price = _letter("token_price", "price of a plain input token", "$", r"\mathrm{price}_\mathrm{token}")
 
 LATEX_NAMES: dict[Symbol, str] = {letter.symbol: letter.latex for letter in NOTATION.values()}
 

@@ -1,13 +1,15 @@
 import pytest
 
-from costmodel import Deployment, accelerator, load
+from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.explore import Calculator
-from costmodel.explore.calculator import PRESETS, WIDGET_VIEW
+from costmodel.explore.calculator import WIDGET_VIEW
+from costmodel.explore.catalogue import ROUNDED
+from costmodel.parallel import Parallel
 
-pytest.importorskip("ipywidgets", reason="the extra 'notebooks' is not installed")
+pytest.importorskip("anywidget", reason="the extra 'notebooks' is not installed")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", ROUNDED)
 def test_answers_are_the_deployments(name: str) -> None:
     found, d = Calculator(name, context=8192, batch=4).answer(), Deployment(load(name), accelerator("h100-sxm"))
     assert found["weights"] + found["cache"] == d.memory_bytes(4, 8192)
@@ -15,16 +17,26 @@ def test_answers_are_the_deployments(name: str) -> None:
     assert (found["largest batch"], found["longest context"]) == (d.largest_batch(8192), d.longest_context(4))
 
 
-def test_moving_a_control_recomputes() -> None:
+def test_what_a_reader_moves_python_sees() -> None:
     calculator = Calculator("8b", context=32_000)
-    *controls, shown = calculator.widget().children
-    by_name = {control.description: control for control in controls}
-    assert "15 requests fit" in shown.value
-    by_name["model"].value = "7b"
-    assert "3 requests fit" in shown.value
-    by_name["weights"].value = "int4"
-    assert calculator.settings["weights"] == "int4"
-    assert f"{calculator.answer()['largest batch']:,} requests fit" in shown.value
+    control = calculator.widget()
+    assert control.settings["batch"] == 1
+    control.settings = {**control.settings, "model": "7b", "free": 10, "weights": "stored"}
+    assert "3 requests fit" in calculator.html()
+    control.settings = {**control.settings, "weights": "int4"}
+    assert f"{calculator.answer()['largest batch']:,} requests fit" in calculator.html()
+    control.settings = {**control.settings, "model": "70b", "weights": "stored", "tensor": 4, "free": 20}
+    shared = Deployment(load("70b"), accelerator("h100-sxm"), reserve=0.2, parallel=Parallel(tensor=4))
+    assert calculator.answer()["largest batch"] == shared.largest_batch(32_000) > 0
+    assert "one of 4 that share it" in calculator.html()
+    with pytest.raises(CostModelError, match="model"):
+        control.settings = {}
+
+
+def test_the_control_offers_the_model_it_was_made_for() -> None:
+    script = Calculator("llama-3-8b").widget()._esm
+    assert all(f'"{name}": {{"title"' in script for name in (*ROUNDED, "llama-3-8b"))
+    assert "llama-2-13b" not in script
 
 
 def test_a_page_without_a_kernel_shows_the_answer() -> None:

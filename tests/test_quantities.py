@@ -13,7 +13,7 @@ from costmodel.symbols import NOTATION, B, M, P, S, b_w, capacity, memory_bandwi
 # Exponents of (byte, second); FLOPs and tokens are counts.
 UNITS = {
     "": (0, 0), "FLOP": (0, 0), "byte": (1, 0), "s": (0, 1), "FLOP/byte": (-1, 0), "token/s": (0, -1),
-    "byte/s": (1, -1), "FLOP/s": (0, -1), "$/s": (0, -1),
+    "byte/s": (1, -1), "FLOP/s": (0, -1), "$": (0, 0), "$/s": (0, -1),
 }  # fmt: skip
 BYTE, SECOND = Rational(3), Rational(7)  # as if bytes and seconds were a third and a seventh of what they are
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
 from costmodel.model import Model
+from costmodel.parallel import Parallel
 
 
 def count(text: str) -> int:
@@ -81,6 +82,27 @@ def add_deployment(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"
     )
+
+
+SPREADS = {
+    "tensor": "devices that split every matrix",
+    "data": "groups of devices that each run attention for a share of the batch",
+    "expert": "devices that hold different experts, of the tensor x data",
+    "pipeline": "stages of consecutive layers",
+    "replicas": "independent copies; --batch is that of one",
+}
+
+
+def add_parallel(parser: argparse.ArgumentParser) -> None:
+    """--tensor, --data, --expert, --pipeline, --replicas: how the model is spread over devices."""
+    group = parser.add_argument_group("several devices")
+    for name, words in SPREADS.items():
+        group.add_argument(f"--{name}", type=count, default=1, metavar="N", help=f"{words} (default 1)")
+
+
+def parallel(options: argparse.Namespace) -> Parallel:
+    """The spread that the options ask for."""
+    return Parallel(**{name: getattr(options, name) for name in SPREADS})
 
 
 def print_json(answer: Mapping[str, object] | list) -> None:

@@ -4,11 +4,14 @@ import argparse
 
 from costmodel.calibration import fitted
 from costmodel.cli._arguments import (
+    SPREADS,
     add_assume_family,
     add_deployment,
     add_json,
+    add_parallel,
     format_name,
     notes_on,
+    parallel,
     print_json,
     share,
 )
@@ -30,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
     )
+    add_parallel(parser)
     parser.add_argument(
         "--calibrated", nargs="?", const=True, default=False, metavar="SOFTWARE",
         help="a forecast fitted to published measurements, with its error, in place of the bound (as SOFTWARE runs)",
@@ -39,11 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dict[str, object]:
     """Everything `size` says, under the keys that scripts rely on; exact integers stay integers."""
-    step = deployment.decode(batch, context)
+    step, spread = deployment.decode(batch, context), deployment.parallel
+    several = {"devices": spread.devices, "communication_s": float(step.timing.communication_seconds)}
     return {
         "model": deployment.model.name,
         "accelerator": deployment.accelerator.name,
-        "params": deployment.params,
+        "params": deployment.model.matrix_params if deployment.textbook else deployment.model.params,
         "weight_bytes": deployment.weight_bytes,
         "cache_bytes_per_sequence": deployment.cache_bytes(context),
         "memory_bytes": step.memory_bytes,
@@ -59,6 +64,7 @@ def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dic
         "bound": step.bound,
         "intensity": step.timing.intensity,
         "ridge": step.timing.ridge,
+        **(several if spread.devices != 1 else {}),
     }
 
 
@@ -70,6 +76,7 @@ def run(options: argparse.Namespace) -> None:
         weights=options.weights,
         cache=options.cache,
         reserve=options.reserve,
+        parallel=parallel(options),
         textbook=options.textbook,
         calibrated=options.calibrated,
     )
@@ -83,6 +90,14 @@ def run(options: argparse.Namespace) -> None:
 
 def _at_most(value: int | None) -> str:
     return "unbounded" if value is None else f"{value:,}"
+
+
+def _spread(deployment: Deployment) -> str:
+    spread = deployment.parallel
+    if spread.devices == 1:
+        return ""
+    used = [f"{name} {getattr(spread, name)}" for name in SPREADS if getattr(spread, name) != 1]
+    return f"{spread.devices} ({', '.join(used)}) x "
 
 
 def in_words(deployment: Deployment, found: dict[str, object], batch: int, context: int, prompt: int) -> str:
@@ -101,16 +116,19 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         if deployment.textbook
         else "the fastest that physics allows: one roofline over the whole pass"
     )
+    spread = deployment.parallel
+    memory, in_all = ("memory/device", " in all") if spread.shards else ("memory", "")
     if deployment.calibrated:
         software = "average software" if deployment.calibrated is True else deployment.calibrated
         method = f"forecast for {software}, from published measurements"
     lines = [
-        f"{model.name} on {device.name}: weights {weights}, cache {deployment.cache}, arithmetic {computed}",
+        f"{model.name} on {_spread(deployment)}{device.name}: "
+        f"weights {weights}, cache {deployment.cache}, arithmetic {computed}",
         f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({method})",
         "",
-        f"memory           {with_prefix(found['memory_bytes'], 'B')} of {with_prefix(device.capacity, 'B')}{reserved}: "
+        f"{memory:<17}{with_prefix(found['memory_bytes'], 'B')} of {with_prefix(device.capacity, 'B')}{reserved}: "
         f"{verdict[found['wall']]}",
-        f"  weights        {with_prefix(found['weight_bytes'], 'B')} ({found['params']:,} parameters)",
+        f"  weights        {with_prefix(found['weight_bytes'], 'B')} ({found['params']:,} parameters{in_all})",
         f"  cache          {with_prefix(found['cache_bytes_per_sequence'], 'B')} per sequence",
         f"largest batch    {_at_most(found['largest_batch'])} at context {context:,}",
         f"longest context  {_at_most(found['longest_context'])} at batch {batch:,}, by memory",
@@ -119,6 +137,8 @@ def in_words(deployment: Deployment, found: dict[str, object], batch: int, conte
         f"{rate(found['tokens_per_s'])} tokens/s, {rate(found['tokens_per_s_per_user'])} per user",
         f"bound            {found['bound']}: {found['intensity']:.3g} FLOP/byte, ridge {found['ridge']:.4g}",
     ]
+    if found.get("communication_s"):
+        lines.insert(-1, f"  communication  {with_prefix(found['communication_s'], 's')} of that")
     notes = notes_on(model)
     if model.positions and max(context, prompt) > model.positions:
         notes.append(f"the model was made for contexts up to {model.positions:,}")

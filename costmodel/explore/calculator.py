@@ -1,22 +1,27 @@
-"""Will it fit? A control with sliders in JupyterLab, a plain answer wherever there is no kernel to ask."""
+"""Will it fit, how fast? The interactive page's control in JupyterLab, and a plain answer where no kernel listens."""
 
+from collections.abc import Mapping
+from fractions import Fraction
 from html import escape
-from types import ModuleType
+from json import dumps
 
+from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
-from costmodel.common.formats import FORMATS
+from costmodel.explore.catalogue import ROUNDED, Catalogue
+from costmodel.explore.document import source, widget_script
 from costmodel.hardware import accelerator
+from costmodel.parallel import Parallel
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
 from costmodel.zoo import load
 
-PRESETS = ("8b", "7b", "70b")
 COLORS = {"weights": "#0072B2", "cache": "#E69F00"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+STORED = "stored"  # what the control calls a model's own format
 
 
 class Calculator:
-    """Memory of one deployment as a bar against the card's capacity, and how many requests fit.
+    """Memory of one deployment against the card's capacity, how many requests fit, and how fast they go.
 
     Parameters
     ----------
@@ -24,6 +29,8 @@ class Calculator:
     context, batch : tokens per request, requests at once
     weights, cache : number formats
     hardware : an accelerator
+    tensor : devices that share the model; memory is then that of one of them
+    free : share of the memory kept free [%]
 
     Examples
     --------
@@ -33,27 +40,31 @@ class Calculator:
 
     def __init__(
         self, model: str = "8b", *, context: int = 32_000, batch: int = 1, weights: str = "bf16", cache: str = "bf16",
-        hardware: str = "h100-sxm",
+        hardware: str = "h100-sxm", tensor: int = 1, free: int = 0,
     ) -> None:  # fmt: skip
-        self.settings = {"model": model, "context": context, "batch": batch, "weights": weights, "cache": cache}
-        self.hardware = hardware
+        self.settings = {
+            "model": model, "on": accelerator(hardware).name, "batch": batch, "context": context, "weights": weights,
+            "cache": cache, "tensor": tensor, "free": free,
+        }  # fmt: skip
 
     @property
     def deployment(self) -> Deployment:
         """What the settings describe."""
-        chosen = self.settings
+        s = self.settings
+        weights = None if s["weights"] == STORED else s["weights"]
         return Deployment(
-            load(chosen["model"]), accelerator(self.hardware), weights=chosen["weights"], cache=chosen["cache"]
-        )
+            load(s["model"]), accelerator(s["on"]), weights=weights, cache=s["cache"],
+            reserve=Fraction(s["free"], 100), parallel=Parallel(tensor=s["tensor"]),
+        )  # fmt: skip
 
     def answer(self) -> dict[str, object]:
-        """Memory [byte], whether it fits, the largest batch and the longest context, speed [token/s]."""
+        """Memory used and usable [byte], whether it fits, the largest batch, the longest context, speed [token/s]."""
         d, batch, context = self.deployment, self.settings["batch"], self.settings["context"]
         step = d.decode(batch, context)
         return {
             "weights": d.weight_bytes,
             "cache": batch * d.cache_bytes(context),
-            "capacity": d.accelerator.capacity,
+            "capacity": d.usable_bytes,
             "fits": d.fits(batch, context),
             "largest batch": d.largest_batch(context),
             "longest context": d.longest_context(batch),
@@ -61,7 +72,7 @@ class Calculator:
         }
 
     def html(self) -> str:
-        """The answer as a bar and a line of text."""
+        """The answer as a bar and a line of text; a page that is only read may put the live control in its place."""
         found = self.answer()
         most = max(found["weights"] + found["cache"], found["capacity"])
         share = {part: f"{100 * found[part] / most:.1f}%" for part in ("weights", "cache", "capacity")}
@@ -74,7 +85,8 @@ class Calculator:
         )
         reach = "any context" if found["longest context"] is None else f"{found['longest context']:,} tokens"
         return (
-            '<div style="max-width:720px;font-family:sans-serif;line-height:1.5">'
+            f'<div data-calculator="{escape(dumps(self.settings))}" '
+            'style="max-width:720px;font-family:sans-serif;line-height:1.5">'
             f'<div style="display:flex;border:1px solid #888;background:#f4f4f4">{bars}</div>'
             f'<div style="width:{share["capacity"]};border-right:3px solid #D55E00;text-align:right">'
             f"capacity {with_prefix(found['capacity'], 'B')}&nbsp;</div>"
@@ -85,49 +97,42 @@ class Calculator:
 
     def __str__(self) -> str:
         s = self.settings
+        shared = f" (one of {s['tensor']} that share it)" if s["tensor"] > 1 else ""
         return (
-            f"{s['model']} on {self.hardware}, {s['batch']:,} x {s['context']:,} tokens, "
+            f"{s['model']} on {s['on']}{shared}, {s['batch']:,} x {s['context']:,} tokens, "
             f"weights {s['weights']}, cache {s['cache']}"
         )
 
     __repr__ = __str__
 
     def widget(self) -> object:
-        """The control itself; every change recomputes the answer.
+        """The control itself; what a reader moves arrives in `settings`.
 
         Raises
         ------
         CostModelError
-            without the package ipywidgets
+            without the package anywidget
         """
-        widgets = needed("ipywidgets", "the interactive calculator", "notebooks")
-        shown = widgets.HTML(self.html())
-        controls = self._controls(widgets)
+        anywidget = needed("anywidget", "the interactive calculator", "notebooks")
+        traitlets = needed("traitlets", "the interactive calculator", "notebooks")
+        catalogue = Catalogue.of(dict.fromkeys((*ROUNDED, self.settings["model"])))
 
-        def changed(_: object) -> None:
-            self.settings = {name: control.value for name, control in controls.items()}
-            shown.value = self.html()
+        class Control(anywidget.AnyWidget):
+            _esm = widget_script(catalogue)
+            _css = source("calculator.css")
+            settings = traitlets.Dict().tag(sync=True)
 
-        for control in controls.values():
-            control.observe(changed, names="value")
-        return widgets.VBox([*controls.values(), shown])
+        control = Control(settings=dict(self.settings))
+        control.observe(lambda change: self._take(change["new"]), names="settings")
+        return control
 
-    def _controls(self, widgets: ModuleType) -> dict[str, object]:
-        style, layout = {"description_width": "90px"}, widgets.Layout(width="480px")
-        s, look = self.settings, {"style": style, "layout": layout}
-        slider = widgets.SelectionSlider
-        contexts = sorted({*(1000 * 2**i for i in range(8)), 2048, 8192, 131_072, s["context"]})
-        batches = sorted({*(2**i for i in range(9)), s["batch"]})
-        formats = [name for name in FORMATS if name != "fp32"]
-        return {
-            "model": widgets.Dropdown(options=PRESETS, value=s["model"], description="model", **look),
-            "context": slider(options=contexts, value=s["context"], description="context", **look),
-            "batch": slider(options=batches, value=s["batch"], description="batch", **look),
-            "weights": widgets.Dropdown(options=formats, value=s["weights"], description="weights", **look),
-            "cache": widgets.Dropdown(options=formats, value=s["cache"], description="cache", **look),
-        }
+    def _take(self, settings: Mapping[str, object]) -> None:
+        unknown = set(self.settings) - set(settings)
+        if unknown:
+            raise CostModelError(f"settings must have {', '.join(self.settings)}; {', '.join(unknown)} missing")
+        self.settings = {name: settings[name] for name in self.settings}
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         """The control where a kernel can answer, and the plain answer beside it for pages that are only read."""
-        live = self.widget()._repr_mimebundle_() or {}
+        live, _ = self.widget()._repr_mimebundle_()
         return {WIDGET_VIEW: live[WIDGET_VIEW], "text/html": self.html(), "text/plain": str(self)}

@@ -32,7 +32,9 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-def beam_search(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int) -> list[Beam]:
+def beam_search(
+    decoder: Decoder, prompt: Sequence[int], n_new: int, width: int, *, cache: KVCache | None = None
+) -> list[Beam]:
     """The `width` best continuations found by extending every beam by every token and keeping the best.
 
     All beams go through the decoder as one batch. Width 1 is greedy; the best sequence overall can still be lost early.
@@ -43,6 +45,7 @@ def beam_search(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int)
     prompt : (P,) ids
     n_new : tokens to add
     width : beams to keep
+    cache : an empty one to begin with, such as a `PagedKVCache`, whose forks share blocks; freed in the end
 
     Returns
     -------
@@ -57,7 +60,7 @@ def beam_search(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int)
     """
     if width < 1 or n_new < 1:
         raise CostModelError(f"width and n_new must be at least 1, got {width} and {n_new}")
-    cache = decoder.new_cache()
+    cache = decoder.new_cache() if cache is None else cache
     logits = [decoder.forward_full(prompt, cache)[-1]]
     beams, caches = [Beam([int(token) for token in prompt], 0.0)], [cache]
     for step in range(n_new):
@@ -72,11 +75,15 @@ def beam_search(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int)
             Beam([*beams[parent].tokens, token], float(totals[parent, token]))
             for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True)
         ]
+    for cache in caches:
+        cache.free()
     return beams
 
 
 def _caches_of(parents: list[int], caches: list[KVCache]) -> list[KVCache]:
-    """Each beam's cache: its parent's for the first child, a copy for every other."""
+    """Each beam's cache: its parent's for the first child, a fork for every other; those without children are freed."""
+    for parent in set(range(len(caches))) - set(parents):
+        caches[parent].free()
     seen: set[int] = set()
     found = []
     for parent in parents:

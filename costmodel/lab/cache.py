@@ -100,6 +100,10 @@ class KVCache:
         copy.length = self.length
         return copy
 
+    def free(self) -> None:
+        """Give the memory back; the cache must not be used again."""
+        self._chunks.clear()
+
     @property
     def nbytes(self) -> int:
         """2·L·K·H·b for every token there is room for [byte]."""

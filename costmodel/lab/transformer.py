@@ -104,17 +104,24 @@ class Decoder:
         """
         if not sequences:
             return []
-        batch = RaggedBatch(self.shape, sequences, [None] * len(sequences) if caches is None else caches)
-        logits = self.weights.head.multiply(self._hidden(batch), self.work)
-        batch.finish()
-        return batch.split(logits)
+        rows = self.hidden_batch(sequences, [None] * len(sequences) if caches is None else caches)
+        return self.logits_of(rows)
 
     def hidden(self, tokens: Sequence[int], cache: KVCache | None = None) -> np.ndarray:
         """What the head reads: the normed last layer (T, D), without the logits; otherwise as `forward_full`."""
-        batch = RaggedBatch(self.shape, [tokens], [cache])
+        return self.hidden_batch([tokens], [cache])[0]
+
+    def logits_of(self, hidden: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The head on rows (T_i, D) of each sequence, all in one product: logits (T_i, V)."""
+        logits = self.weights.head.multiply(np.concatenate(hidden), self.work)
+        return np.split(logits, np.cumsum([len(rows) for rows in hidden])[:-1])
+
+    def hidden_batch(self, sequences: Sequence[Sequence[int]], caches: Sequence[KVCache | None]) -> list[np.ndarray]:
+        """What the head reads, (T_i, D) for each sequence; otherwise as `forward_batch`."""
+        batch = RaggedBatch(self.shape, sequences, caches)
         x = self._hidden(batch)
         batch.finish()
-        return x
+        return batch.split(x)
 
     def _hidden(self, batch: RaggedBatch) -> np.ndarray:
         x = self.weights.embedding[batch.ids]

@@ -38,6 +38,8 @@ class Moe(Layer):
     shared : an Mlp that every token uses
     shared_gate : whether a learned gate of width D scales the shared expert
     router_bias : whether the router has biases
+    scored : experts that the router scores; more than E where a device holds only some of them
+    gathered : devices whose tokens meet in these experts (data-parallel attention)
     """
 
     residual = "mlp residual"
@@ -48,6 +50,8 @@ class Moe(Layer):
     shared: Mlp | None = None
     shared_gate: bool = False
     router_bias: bool = False
+    scored: Number | None = None
+    gathered: Number = 1
 
     def __post_init__(self) -> None:
         if is_plain(self.experts, self.active) and self.active > self.experts:
@@ -59,10 +63,14 @@ class Moe(Layer):
         return self.expert.width
 
     @property
+    def _routed(self) -> Number:
+        return self.experts if self.scored is None else self.scored
+
+    @property
     def _around(self) -> Number:
         """Router and shared expert: used by every token."""
         shared = 0 if self.shared is None else self.shared.params + self.width * int(self.shared_gate)
-        return self.width * self.experts + self.experts * int(self.router_bias) + shared
+        return self.width * self._routed + self._routed * int(self.router_bias) + shared
 
     @property
     def params(self) -> Number:
@@ -78,7 +86,7 @@ class Moe(Layer):
     def matrix_params(self) -> Number:
         """Without biases."""
         shared = 0 if self.shared is None else self.shared.matrix_params + self.width * int(self.shared_gate)
-        return self.experts * self.expert.matrix_params + self.width * self.experts + shared
+        return self.experts * self.expert.matrix_params + self.width * self._routed + shared
 
     def matrices(self) -> list[tuple[int, int, int]]:
         """Those of the experts and of the shared one; the router stays apart."""
@@ -87,13 +95,13 @@ class Moe(Layer):
 
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The router sees every token; each token works in A experts, and the experts read are those chosen by any."""
-        sizes = forward.sizes | {"D": self.width, "E": self.experts}
+        sizes = forward.sizes | {"D": self.width, "E": self._routed}
         router = contract("B T D, D E -> B T E", sizes=sizes)
-        tokens = forward.batch * forward.tokens
+        tokens = forward.batch * forward.tokens * self.gathered
         read = distinct_experts(self.experts, self.active, tokens)
         rows = [Row("router", router)]
         if self.router_bias:
-            rows.append(Row("router bias", Op(0, (Tensor("E", self.experts, "weight"),))))
+            rows.append(Row("router bias", Op(0, (Tensor("E", self._routed, "weight"),))))
         for row in self.expert.ledger(replace(forward, batch=1, tokens=1, context=1)).rows:
             rows.append(Row(f"experts: {row.name}", _spread(row.op, tokens * self.active, read)))
         if self.shared is not None:

@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from costmodel.lab.batching import ServingRun, simulate_continuous_batching, simulate_static_batching
 from costmodel.plotting._shapes import WIDTH, arrow, board, box, brace, gap, say
 from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 
@@ -81,51 +82,28 @@ def block_table() -> Figure:
     return figure
 
 
-def _static(lengths: dict[str, int], slots: int) -> list[str]:
-    """Per slot, who holds it at each step when a batch ends with its longest request; "." is idle."""
-    names, rows = list(lengths), [""] * slots
-    for first in range(0, len(names), slots):
-        batch = names[first : first + slots]
-        steps = max(lengths[name] for name in batch)
-        for slot in range(slots):
-            name = batch[slot] if slot < len(batch) else "."
-            rows[slot] += (name * lengths.get(name, 0)).ljust(steps, ".")
-    return rows
-
-
-def _continuous(lengths: dict[str, int], slots: int) -> list[str]:
-    """The same when the next request takes a slot as soon as it falls free."""
-    rows = [""] * slots
-    for name, length in lengths.items():
-        slot = min(range(slots), key=lambda s: len(rows[s]))
-        rows[slot] += name * length
-    return [row.ljust(max(map(len, rows)), ".") for row in rows]
-
-
-def _use(rows: list[str]) -> float:
-    """The share of slot-steps that a request holds."""
-    return sum(len(row) - row.count(".") for row in rows) / sum(map(len, rows))
-
-
-def _timeline(axes: Axes, top: float, rows: list[str]) -> None:
+def _timeline(axes: Axes, top: float, run: ServingRun) -> None:
     """A grid of slot × step, a letter per request."""
-    colors = {"A": BLUE, "B": ORANGE, "C": GREEN, "D": PURPLE}
-    for slot, row in enumerate(rows):
+    for slot, row in enumerate(zip(*run.timeline, strict=True)):
         y = top - 0.8 * slot
         say(axes, 0, y + 0.4, f"slot {slot + 1}", ha="left", color=GREY)
-        for step, who in enumerate(row):
-            if who == ".":
+        for step, request in enumerate(row):
+            if request is None:
                 gap(axes, 1.9 + 2.2 * step, y, 2.2, 0.8, "idle")
             else:
-                box(axes, 1.9 + 2.2 * step, y, 2.2, 0.8, who, colors[who])
+                color = (BLUE, ORANGE, GREEN, PURPLE)[request]
+                box(axes, 1.9 + 2.2 * step, y, 2.2, 0.8, "ABCD"[request], color)
 
 
 def static_against_continuous() -> Figure:
     """Requests of 4, 1, 1 and 1 tokens on two slots, batched statically and continuously."""
-    lengths = {"A": 4, "B": 1, "C": 1, "D": 1}
-    grids = {"static": _static(lengths, 2), "continuous": _continuous(lengths, 2)}
-    steps = {name: len(rows[0]) for name, rows in grids.items()}
-    use = {name: f"{100 * _use(rows):g} %" for name, rows in grids.items()}
+    lengths, slots = [4, 1, 1, 1], 2
+    runs = {
+        "static": simulate_static_batching(lengths, slots),
+        "continuous": simulate_continuous_batching(lengths, slots),
+    }
+    steps = {name: run.steps for name, run in runs.items()}
+    use = {name: f"{100 * run.utilization:g} %" for name, run in runs.items()}
     title = (
         f"Refilling a slot as soon as it is free takes {steps['continuous']} steps, not {steps['static']}:\n"
         f"{use['continuous']} of the slots used, not {use['static']}"
@@ -133,7 +111,7 @@ def static_against_continuous() -> Figure:
     with board(title, 5.9) as (figure, axes):
         for top, name, start in ((4.5, "static", "when the whole batch is done"), (1.6, "continuous", "at once")):
             say(axes, 0, top + 1.2, f"{name}: the next request starts {start}", ha="left")
-            _timeline(axes, top, grids[name])
+            _timeline(axes, top, runs[name])
             say(axes, WIDTH, top, f"{steps[name]} steps\n{use[name]} used", ha="right")
         for step in range(max(steps.values())):
             say(axes, 3.0 + 2.2 * step, 0.1, f"step {step + 1}", color=GREY)

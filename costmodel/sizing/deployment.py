@@ -1,63 +1,28 @@
 """Deployment: a model on an accelerator in given formats, and what that allows."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, ratio, stored_bytes, tidy, whole
+from costmodel.exact import Number, is_plain, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
 from costmodel.ops import Ledger
+from costmodel.parallel import ONE_DEVICE, Parallel
 from costmodel.roofline import Timing, timing
-from costmodel.sizing.closed_forms import ComputeBound, MemoryBound
-from costmodel.sizing.forecast import forecast, interrupted, setting
+from costmodel.sizing.forecast import Forecast, forecast, interrupted, setting
+from costmodel.sizing.questions import Questions
+from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
 from costmodel.symbols import B, S
 
 FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
 
 
 @dataclass(frozen=True)
-class Decode:
-    """One decode step of a batch: its timing, and the memory it needs.
-
-    Attributes
-    ----------
-    timing : roofline (or textbook) timing of the step
-    batch, context : B and S
-    memory_bytes : weights + batch x cache per sequence [byte]
-    """
-
-    timing: Timing
-    batch: Number
-    context: Number
-    memory_bytes: Number
-
-    @property
-    def seconds_per_token(self) -> Number:
-        """Time of one step [s]."""
-        return self.timing.seconds
-
-    @property
-    def tokens_per_s_per_user(self) -> Number:
-        """1/seconds per token [token/s]."""
-        return ratio(1, self.seconds_per_token)
-
-    @property
-    def tokens_per_s(self) -> Number:
-        """batch/seconds per token [token/s]."""
-        return ratio(self.batch, self.seconds_per_token)
-
-    @property
-    def bound(self) -> str:
-        """ "memory" or "compute"."""
-        return self.timing.bound
-
-
-@dataclass(frozen=True)
-class Deployment:
+class Deployment(Questions):
     """A model on an accelerator.
 
     Parameters
@@ -67,6 +32,7 @@ class Deployment:
     cache, activations : format of the key/value cache and of activations, likewise
     reserve : share of the capacity kept free for activations, fragmentation and the runtime
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
+    parallel : how it is spread over devices; memory is then that of the fullest, and a batch that of one replica
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
         counted, norms and biases left out; prefill time is 2·params·tokens/peak
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
@@ -88,17 +54,22 @@ class Deployment:
     activations: str | Number = "bf16"
     reserve: Number = 0
     compute: str = "bf16"
+    parallel: Parallel = ONE_DEVICE
     textbook: bool = False
     calibrated: bool | str = False
 
     def __post_init__(self) -> None:
         if self.textbook and self.calibrated:
             raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
+        if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
+            raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
         reserve = self.reserve
         if is_plain(reserve) and not 0 <= reserve < 1:
             raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
         if isinstance(reserve, float):  # 0.1 means a tenth, not the nearest binary fraction
             object.__setattr__(self, "reserve", Fraction(str(reserve)))
+        if self.textbook and self.parallel.shards:
+            raise CostModelError(f"the textbook's closed forms know one device, got {self.parallel}")
 
     @cached_property
     def widths(self) -> Widths:
@@ -107,9 +78,27 @@ class Deployment:
         return Widths(*(tidy(element_bytes(width)) for width in (weights, self.cache, self.activations)))
 
     @cached_property
+    def part(self) -> Model:
+        """What one device of every stage does: the model itself where nothing is split."""
+        if not self.parallel.shards:
+            return self.model
+        from costmodel.parallel.device import device_pass
+
+        return device_pass(self.model, self.parallel)
+
+    @cached_property
+    def stored(self) -> Model:
+        """What the fullest device stores."""
+        if not self.parallel.shards:
+            return self.model
+        from costmodel.parallel.device import device_share
+
+        return device_share(self.model, self.parallel)
+
+    @cached_property
     def params(self) -> Number:
-        """Parameters stored; in matrices only for the textbook form."""
-        return self.model.matrix_params if self.textbook else self.model.params
+        """Parameters stored on the fullest device; in matrices only for the textbook form."""
+        return self.stored.matrix_params if self.textbook else self.stored.params
 
     @cached_property
     def weight_bytes(self) -> Number:
@@ -122,12 +111,12 @@ class Deployment:
         return tidy(self.accelerator.capacity * (1 - self.reserve))
 
     def cache_bytes(self, context: Number = S) -> Number:
-        """Cache of one sequence [byte]."""
-        return self.model.cache_bytes(context, self.widths.cache)
+        """Cache of one sequence, on the fullest device that has a part of it [byte]."""
+        return self.stored.cache_bytes(context, self.widths.cache)
 
     def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
-        """Weights + batch x cache per sequence [byte]."""
-        return self.weight_bytes + batch * self.cache_bytes(context)
+        """Weights + ⌈batch/data⌉ x cache per sequence, on the fullest device [byte]."""
+        return self.weight_bytes + self.parallel.share(batch, self.parallel.data) * self.cache_bytes(context)
 
     def fits(self, batch: int, context: int) -> bool:
         """Whether memory ≤ capacity·(1 − reserve)."""
@@ -140,11 +129,11 @@ class Deployment:
         return None if self.fits(batch, context) else "cache"
 
     def largest_batch(self, context: int) -> int | None:
-        """⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""
+        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""
         per_sequence = self.cache_bytes(whole(context, "context"))
         if per_sequence == 0:
             return None if self.wall(1, context) is None else 0
-        return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence))
+        return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence)) * self.parallel.data
 
     def longest_context(self, batch: int) -> int | None:
         """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded."""
@@ -158,11 +147,23 @@ class Deployment:
         return low
 
     def _decode_ledger(self, batch: Number, context: Number) -> Ledger:
-        return self.model.decode(batch, context).sized(self.widths)
+        ways = self.parallel.data * self.parallel.pipeline  # a batch travels through the stages in as many parts
+        return self.part.decode(self.parallel.share(batch, ways), context).sized(self.widths)
+
+    def _timing(self, ledger: Ledger) -> Timing:
+        alone = timing(ledger, self.accelerator, self.compute)
+        if ledger.sent == 0:
+            return alone
+        talk = self.parallel.communication_seconds(ledger, self.accelerator)
+        return replace(alone, communication_seconds=talk, hidden=self.parallel.hidden)
 
     @cached_property
     def _setting(self) -> Setting:
-        return setting(self.accelerator, self.widths, self.calibrated)
+        several = self.accelerator if self.parallel.tensor == 1 else self.accelerator.times(self.parallel.tensor)
+        return setting(several, self.widths, self.calibrated)
+
+    def _forecast(self, bound: Timing, ledger: Ledger, sequences: Number, tokens: Number) -> Forecast:
+        return forecast(bound, self.model, ledger.sized(self.widths), self._setting, sequences, tokens)
 
     def decode(self, batch: Number = B, context: Number = S, *, generated: Number | None = None) -> Decode:
         """One decode step: latency, throughput, what binds, memory.
@@ -188,13 +189,12 @@ class Deployment:
         if self.textbook:
             step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
-            ledger = self._decode_ledger(batch, context)
-            step = timing(ledger, self.accelerator, self.compute)
+            step = self._timing(self._decode_ledger(batch, context))
             if self.calibrated:
-                step = forecast(step, self.model, ledger, self._setting, batch, batch)
+                step = self._forecast(step, self.model.decode(batch, context), batch, batch)
                 if generated is not None:
                     step = interrupted(step, self.model, self._setting, batch, context, generated)
-        return Decode(step, batch, context, memory)
+        return Decode(step, batch, context, memory, self.parallel.replicas)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:
         """Prefill of `batch` prompts; for one prompt its seconds are the time to first token.
@@ -207,10 +207,10 @@ class Deployment:
         if self.textbook:
             flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
             return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
-        ledger = self.model.prefill(batch, prompt).sized(self.widths)
-        found = timing(ledger, self.accelerator, self.compute)
+        share = self.parallel.share(batch, self.parallel.data)
+        found = self._timing(self.part.prefill(share, prompt).sized(self.widths))
         if self.calibrated:
-            return forecast(found, self.model, ledger, self._setting, batch, batch * prompt)
+            return self._forecast(found, self.model.prefill(batch, prompt), batch, batch * prompt)
         return found
 
     @cached_property

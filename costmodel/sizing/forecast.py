@@ -1,6 +1,6 @@
 """A forecast in place of the bound: the same pass, its time from constants fitted to published measurements."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costmodel.calibration import (
     AVERAGE,
@@ -70,7 +70,7 @@ def forecast(
 ) -> Forecast:
     """The forecast of one pass of B sequences and B·T tokens whose bound is known."""
     terms = pass_terms(model, ledger, where, sequences=sequences, tokens=tokens)
-    return Forecast(bound.flops, bound.bytes, bound.peak, bound.bandwidth, tuple(terms), fitted())
+    return Forecast(bound.flops, bound.bytes, bound.peak, bound.bandwidth, terms=tuple(terms), calibration=fitted())
 
 
 def interrupted(
@@ -87,4 +87,4 @@ def interrupted(
         return step
     lengths = {"batch": batch, "prompt": prompt, "generated": generated}
     added = interruption_terms(model, model.prefill(1, prompt), where, **lengths)
-    return Forecast(step.flops, step.bytes, step.peak, step.bandwidth, (*step.terms, *added), step.calibration)
+    return replace(step, terms=(*step.terms, *added))

@@ -1,0 +1,62 @@
+"""What a shared prompt prefix is worth: input cost with and without a prompt cache, and when the cache pays.
+
+Prices as providers state them: a token written costs `write` plain ones (1.25, or 2 to live an hour), one read `read`
+(0.1). The numeric counterpart is `lab.prompt_bill`.
+"""
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient
+from costmodel.symbols import prefix, read, requests, suffix, token_price, write
+
+
+def uncached_prompt_cost(
+    prefix: Number = prefix,
+    suffix: Number = suffix,
+    requests: Number = requests,
+    token_price: Number = token_price,
+) -> Number:
+    """requests·(prefix + suffix)·price [$].
+
+    Examples
+    --------
+    >>> uncached_prompt_cost(10_000, 500, 100, 3e-6)
+    3.15
+    """
+    return requests * (prefix + suffix) * token_price
+
+
+def cached_prompt_cost(
+    prefix: Number = prefix,
+    suffix: Number = suffix,
+    requests: Number = requests,
+    token_price: Number = token_price,
+    write: Number = write,
+    read: Number = read,
+) -> Number:
+    """(prefix·(write + (requests − 1)·read) + requests·suffix)·price: one writes, all others read [$].
+
+    Examples
+    --------
+    >>> cached_prompt_cost(suffix=0, requests=1)
+    prefix*token_price*write
+    """
+    return (prefix * (write + (requests - 1) * read) + requests * suffix) * token_price
+
+
+def break_even_requests(write: Number = write, read: Number = read) -> Number:
+    """The number of requests at which the two cost the same, whatever the lengths: (write − read)/(1 − read).
+
+    Raises
+    ------
+    CostModelError
+        when reading is no cheaper than a plain token
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> break_even_requests(Fraction(5, 4), Fraction(1, 10))  # the second request pays
+    Fraction(23, 18)
+    """
+    if is_plain(read) and read >= 1:
+        raise CostModelError(f"read must be below 1, the price of a plain token, got {read}: the cache never pays")
+    return quotient(write - read, 1 - read)

@@ -1,0 +1,129 @@
+"""Where key/value memory goes when it is reserved in one piece per request, and when it is handed out in blocks.
+
+The policies and the four shares are those of figure 2 of Kwon et al. (PagedAttention, 2309.06180).
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from costmodel.common.checks import whole
+from costmodel.common.errors import CostModelError, resolve_name
+from costmodel.lab.reservation import BlockMemory, BuddyMemory, Memory, Request
+
+POLICIES = ("max", "pow2", "oracle", "blocks")
+
+
+@dataclass(frozen=True)
+class MemoryShares:
+    """Shares of the memory, averaged over the steps in which a request was waiting; they sum to 1.
+
+    Attributes
+    ----------
+    tokens : holds keys and values
+    reserved : will hold some before its request ends
+    internal : given to a request that will never fill it (in blocks: has not yet)
+    external : given to nobody, and no use to the request that waits
+    running : requests at a time, on average
+    """
+
+    tokens: float
+    reserved: float
+    internal: float
+    external: float
+    running: float
+
+
+def memory_shares(
+    requests: Sequence[Request], policy: str, *, capacity: int, max_len: int = 2048, block_tokens: int = 16
+) -> MemoryShares:
+    """Serve requests in order, each as soon as it finds room, one token per step, and watch the memory.
+
+    When blocks run out, the request that came last starts over later (its memory is freed, its tokens computed again).
+
+    Parameters
+    ----------
+    requests : all there from the start
+    policy : "max", "pow2" or "oracle", in one piece per request, or "blocks"
+    capacity : of the memory [token]
+    max_len : the most that one request may have [token]
+    block_tokens : in a block
+
+    Raises
+    ------
+    CostModelError
+        for no requests, or one that can never fit
+
+    Examples
+    --------
+    >>> shares = memory_shares([Request(10, 30)] * 50, "blocks", capacity=256)
+    >>> shares.tokens > memory_shares([Request(10, 30)] * 50, "max", capacity=256, max_len=64).tokens
+    True
+    """
+    policy = resolve_name("policy", policy, POLICIES)
+    if not requests:
+        raise CostModelError("no requests: give at least one")
+    for request in requests:
+        whole("prompt", request.prompt, 1), whole("output", request.output, 1)
+        if request.total > min(capacity, max_len):
+            raise CostModelError(
+                f"a request of {request.total} tokens never fits: the most is {min(capacity, max_len)}"
+            )
+    memory = BlockMemory(capacity, block_tokens) if policy == "blocks" else BuddyMemory(capacity, policy, max_len)
+    sums, steps = np.zeros(5), 0
+    for row in _watch(memory, requests, capacity, foreseen=policy != "blocks"):
+        sums, steps = sums + row, steps + 1
+    if not steps:
+        raise CostModelError(f"no request ever waited: {len(requests)} of them fit at once; give more")
+    return MemoryShares(*(sums[:4] / (steps * capacity)).tolist(), running=float(sums[4] / steps))
+
+
+def _watch(memory: Memory, requests: Sequence[Request], capacity: int, *, foreseen: bool) -> Iterator[np.ndarray]:
+    """In each step in which a request waits: tokens held, reserved, wasted inside and outside, and requests running."""
+    waiting = deque(enumerate(requests))
+    running: dict[int, Request] = {}
+    done: dict[int, int] = {}  # tokens so far
+    while True:
+        while waiting and memory.admit(*waiting[0]):
+            name, request = waiting.popleft()
+            running[name], done[name] = request, request.prompt
+        if not waiting:
+            return
+        if not running:
+            raise CostModelError(f"a request of {waiting[0][1].total} tokens never fits, even alone")
+        held, given = sum(done.values()), sum(map(memory.given, running))
+        reserved = sum(request.total for request in running.values()) - held if foreseen else 0
+        yield np.array([held, reserved, given - held - reserved, capacity - given, len(running)])
+        for name in list(running):
+            while name in running and not memory.grow(name):
+                last, request = running.popitem()
+                memory.free(last)
+                grown = done.pop(last)
+                waiting.appendleft((last, Request(grown, request.total - grown)))
+            if name in running:
+                done[name] += 1
+                if done[name] == running[name].total:
+                    memory.free(name)
+                    del running[name], done[name]
+
+
+def chat_requests(count: int, *, seed: int, max_len: int = 2048) -> list[Request]:
+    """Requests about as long as those of ShareGPT conversations: lognormal, with means of 161 tokens in and 338 out.
+
+    The means are those of figure 11 of the PagedAttention paper; that the logarithm's standard deviation is 1 is our
+    assumption. Requests beyond max_len are drawn again, which lowers the means by about a tenth.
+
+    Examples
+    --------
+    >>> chat_requests(2, seed=0)
+    [Request(prompt=111, output=180), Request(prompt=186, output=228)]
+    """
+    rng = np.random.default_rng(seed)
+    found: list[Request] = []
+    while len(found) < count:
+        prompt, output = np.ceil(rng.lognormal(np.log([161.3, 338.0]) - 0.5, 1.0)).astype(int).tolist()
+        if prompt + output <= max_len:
+            found.append(Request(prompt, output))
+    return found

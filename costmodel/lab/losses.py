@@ -1,0 +1,80 @@
+"""What training makes small: a loss of logits and its gradient, together."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+
+Loss = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
+"""Logits (batch, T, V) and targets (batch, T) -> the mean loss [nat per token] and its gradient (batch, T, V)."""
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """ln(softmax(logits)) over the last axis; no logit is too large."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
+    """How surprised the logits are by the targets: mean of -ln softmax(logits)[target], and its gradient.
+
+    ∂/∂logits = (softmax(logits) - one-hot(target))/(batch·T).
+
+    Parameters
+    ----------
+    logits : (batch, T, V)
+    targets : (batch, T) ids
+
+    Returns
+    -------
+    the loss [nat per token] and its gradient (batch, T, V)
+
+    Examples
+    --------
+    >>> loss, gradient = cross_entropy(np.zeros((1, 1, 4)), np.array([[2]]))
+    >>> round(loss, 4), gradient.tolist()
+    (1.3863, [[[0.25, 0.25, -0.75, 0.25]]])
+    """
+    log_probs, chosen = log_softmax(logits), targets[..., np.newaxis]
+    loss = -np.take_along_axis(log_probs, chosen, axis=-1).mean(dtype=np.float64)
+    gradient = np.exp(log_probs)
+    np.put_along_axis(gradient, chosen, np.take_along_axis(gradient, chosen, axis=-1) - 1, axis=-1)
+    return float(loss), gradient / gradient.dtype.type(targets.size)
+
+
+def distillation(teacher_logits: np.ndarray, temperature: float = 1.0) -> Loss:
+    """How far the logits are from a teacher's on the same tokens: τ²·KL(softmax(teacher/τ) ‖ softmax(logits/τ)).
+
+    ∂/∂logits = τ·(softmax(logits/τ) - softmax(teacher/τ))/(batch·T); the factor τ² keeps it from vanishing as τ grows
+    (Hinton, Vinyals and Dean, 1503.02531, section 2). The targets are not looked at: a teacher says more than one word.
+
+    Parameters
+    ----------
+    teacher_logits : (batch, T, V)
+    temperature : τ
+
+    Raises
+    ------
+    CostModelError
+        for a temperature that is not above 0
+
+    Examples
+    --------
+    >>> teacher = np.array([[[0.0, 1.0]]])
+    >>> loss, gradient = distillation(teacher)(teacher, np.array([[0]]))
+    >>> loss, gradient.tolist()
+    (0.0, [[[0.0, 0.0]]])
+    """
+    if not temperature > 0:
+        raise CostModelError(f"temperature of a distillation must be above 0, got {temperature!r}")
+    log_teacher = log_softmax(teacher_logits / teacher_logits.dtype.type(temperature))
+    teacher = np.exp(log_teacher)
+
+    def loss(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
+        log_probs = log_softmax(logits / logits.dtype.type(temperature))
+        divergence = temperature**2 * (teacher * (log_teacher - log_probs)).sum(axis=-1).mean(dtype=np.float64)
+        gradient = (np.exp(log_probs) - teacher) * logits.dtype.type(temperature / targets.size)
+        return float(divergence), gradient
+
+    return loss

@@ -1,0 +1,122 @@
+"""Who guesses: a smaller model token by token, or the text itself (prompt lookup)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+from costmodel.lab.selection import draw
+from costmodel.lab.speculation.models import CachedDecoder, TableModel
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Drafted tokens, and the distributions (n, V) that they were drawn from; None when each was certain."""
+
+    tokens: list[int]
+    probs: np.ndarray | None = None
+
+
+class Draft(Protocol):
+    """Anything that proposes up to so many tokens after each of several sequences."""
+
+    def propose(
+        self, sequences: Mapping[int, Sequence[int]], counts: Mapping[int, int], rngs: Mapping[int, np.random.Generator]
+    ) -> dict[int, Proposal]:
+        """A proposal for each sequence, of at most its count of tokens."""
+
+
+class ModelDraft:
+    """A model that drafts token by token: γ passes for γ tokens, all sequences in each.
+
+    After a round in which every draft passed, its cache lacks the last one: the first pass then runs two tokens.
+
+    Parameters
+    ----------
+    model : a table, or a decoder with its caches
+    """
+
+    def __init__(self, model: TableModel | CachedDecoder) -> None:
+        self.model = model
+
+    def propose(
+        self, sequences: Mapping[int, Sequence[int]], counts: Mapping[int, int], rngs: Mapping[int, np.random.Generator]
+    ) -> dict[int, Proposal]:
+        """γ tokens for each sequence, each drawn from the model after those before it."""
+        tokens = {slot: list(sequence) for slot, sequence in sequences.items()}
+        probs: dict[int, list[np.ndarray]] = {slot: [] for slot in sequences}
+        for step in range(max(counts.values())):
+            found = self.model.after({slot: (tokens[slot], 1) for slot, count in counts.items() if step < count})
+            for slot, (row,) in found.items():
+                probs[slot].append(row)
+                tokens[slot].append(int(draw(row, rngs[slot].random())))
+        return {
+            slot: Proposal(tokens[slot][len(sequence) :], np.array(probs[slot])) for slot, sequence in sequences.items()
+        }
+
+
+class LookupDraft:
+    """Prompt lookup: what followed the last time that the text ended like this (Saxena, prompt lookup decoding, 2023).
+
+    Parameters
+    ----------
+    longest, shortest : of the ending that is looked for; the longest found decides, at its latest place
+
+    Examples
+    --------
+    >>> LookupDraft().guess([5, 1, 2, 3, 9, 1, 2], 2)
+    [3, 9]
+    """
+
+    def __init__(self, longest: int = 3, shortest: int = 1) -> None:
+        if not 1 <= shortest <= longest:
+            raise CostModelError(f"an ending must have 1 to longest tokens, got {shortest} to {longest}")
+        self.longest, self.shortest = longest, shortest
+
+    def guess(self, tokens: Sequence[int], count: int) -> list[int]:
+        """At most `count` tokens, none when the ending is new."""
+        text = np.asarray(tokens)
+        for size in range(min(self.longest, len(text) - 1), self.shortest - 1, -1):
+            windows = np.lib.stride_tricks.sliding_window_view(text[:-1], size)
+            places = np.flatnonzero((windows == text[-size:]).all(axis=1))
+            if places.size:
+                after = int(places[-1]) + size
+                return text[after : after + count].tolist()
+        return []
+
+    def propose(
+        self,
+        sequences: Mapping[int, Sequence[int]],
+        counts: Mapping[int, int],
+        rngs: Mapping[int, np.random.Generator],  # noqa: ARG002 a certain guess draws nothing
+    ) -> dict[int, Proposal]:
+        """What followed in the text, as certain guesses; no model runs."""
+        return {slot: Proposal(self.guess(sequence, counts[slot])) for slot, sequence in sequences.items()}
+
+
+def bigram_table(tokens: Sequence[int], vocab: int, *, smoothing: float = 0.1) -> np.ndarray:
+    """A bigram draft from counts: (count of x then y + smoothing)/(count of x + V·smoothing).
+
+    Parameters
+    ----------
+    tokens : (n,) ids
+    vocab : V
+    smoothing : added to every count, above 0 so that nothing is impossible
+
+    Returns
+    -------
+    (V, V)
+
+    Examples
+    --------
+    >>> bigram_table([0, 1, 0, 1], 2, smoothing=1).round(2)
+    array([[0.25, 0.75],
+           [0.67, 0.33]])
+    """
+    if not smoothing > 0:
+        raise CostModelError(f"smoothing must be above 0, got {smoothing}")
+    counts = np.full((vocab, vocab), float(smoothing))
+    np.add.at(counts, (np.asarray(tokens)[:-1], np.asarray(tokens)[1:]), 1)
+    return counts / counts.sum(axis=1, keepdims=True)

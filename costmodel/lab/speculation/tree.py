@@ -1,0 +1,138 @@
+"""Medusa's idea: several heads guess several places ahead at once; their best guesses form a tree, checked in one pass.
+
+The target draws its own token at every node and follows the branch that has it, if there is one. So each token comes
+from p whatever the heads say: exact, greedy or sampled. (Cai et al., 2401.10774.)
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+from costmodel.lab.selection import draw
+from costmodel.lab.speculation.generate import SpeculativeRun
+from costmodel.lab.speculation.models import Filters
+from costmodel.lab.speculation.regression import Regression, read_by_head
+from costmodel.lab.speculation.rule import checked_count
+from costmodel.lab.transformer import Decoder
+
+Path = tuple[int, ...]
+
+
+class MedusaHeads:
+    """Head j scores the token j places after the next one, from what the target's own head reads.
+
+    Parameters
+    ----------
+    decoder : the target
+    texts : what the heads are trained on, best the target's own
+    n_heads : how many places ahead
+    options : width, penalty, seed of `Regression`
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> heads = MedusaHeads(tiny, [tiny.generate([token], 30).tokens for token in range(16)], 2)
+    >>> run = medusa_generate([3], tiny, heads, 30, (2, 2), np.random.default_rng(0), temperature=0)
+    >>> run.tokens == tiny.generate([3], 30).tokens
+    True
+    """
+
+    def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], n_heads: int, **options: float) -> None:
+        pairs, one_hot = read_by_head(decoder, texts), np.eye(decoder.shape.vocab)
+        self.heads = []
+        for ahead in range(2, n_heads + 2):
+            x = np.concatenate([read[:-ahead] for _, read in pairs])
+            y = one_hot[np.concatenate([ids[ahead:] for ids, _ in pairs])]
+            self.heads.append(Regression(x, y, **options))
+
+    def candidates(self, feature: np.ndarray, sizes: Sequence[int]) -> list[list[int]]:
+        """The best sizes[j] tokens of head j, best first.
+
+        Parameters
+        ----------
+        feature : (D,), read where the token before the last was processed
+        sizes : branches at each depth, at most one for each head
+        """
+        if len(sizes) > len(self.heads):
+            raise CostModelError(f"there are {len(self.heads)} heads for {len(sizes)} depths of the tree")
+        scores = [head(feature[np.newaxis])[0] for head in self.heads[: len(sizes)]]
+        return [np.argsort(-row, kind="stable")[:size].tolist() for row, size in zip(scores, sizes, strict=True)]
+
+
+def tree_paths(candidates: Sequence[Sequence[int]]) -> list[Path]:
+    """Root to leaf, every combination of the candidates of each depth.
+
+    Examples
+    --------
+    >>> tree_paths([[7, 8], [9]])
+    [(7, 9), (8, 9)]
+    """
+    return list(product(*candidates))
+
+
+def tree_nodes(paths: Sequence[Path]) -> int:
+    """Tokens that a tree mask would run, the root among them; one row for each path repeats what paths share.
+
+    Examples
+    --------
+    >>> tree_nodes([(7, 9), (7, 4), (8, 9)]), 3 * 3
+    (6, 9)
+    """
+    return len({path[:depth] for path in paths for depth in range(len(path) + 1)})
+
+
+def walk(rows: Mapping[Path, np.ndarray], rng: np.random.Generator) -> list[int]:
+    """Tokens along the tree: drawn from p at each node, as long as a branch has them, and one more.
+
+    Parameters
+    ----------
+    rows : p (V,) after each node, which is named by its path from the root
+    """
+    tokens: list[int] = []
+    while tuple(tokens) in rows:
+        tokens.append(int(draw(rows[tuple(tokens)], rng.random())))
+    return tokens
+
+
+def medusa_generate(
+    prompt: Sequence[int], decoder: Decoder, heads: MedusaHeads, n_tokens: int, sizes: Sequence[int],
+    rng: np.random.Generator, *, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None,
+    min_p: float | None = None,
+) -> SpeculativeRun:  # fmt: skip
+    """Continue a prompt by n_tokens, each round checking a whole tree of guesses in one pass of one row per path.
+
+    Parameters
+    ----------
+    prompt : (P,) ids
+    decoder : the target
+    heads : trained on it
+    n_tokens : M
+    sizes : branches at each depth; () is plain decoding
+    rng : of the target's draws
+    temperature, top_k, top_p, min_p : as in `sample_next`
+    """
+    filters, run = Filters(temperature, top_k, top_p, min_p), SpeculativeRun([*map(int, prompt)], len(prompt))
+    n_tokens, cache, feature = checked_count("n_tokens", n_tokens), decoder.new_cache(), None
+    while (left := n_tokens - len(run.new_tokens)) > 0:
+        depths = sizes[: left - 1] if feature is not None else ()
+        paths = tree_paths(heads.candidates(feature, depths) if depths else [])
+        pending = run.tokens[cache.length :]
+        caches = [cache, *(cache.fork() for _ in paths[1:])]
+        read = decoder.hidden_batch([[*pending, *path] for path in paths], caches)
+        ends = [hidden[len(pending) - 1 :] for hidden in read]  # of each path: after its root and after each guess
+        rows: dict[Path, np.ndarray] = {}
+        for path, logits in zip(paths, decoder.logits_of(ends), strict=True):
+            for depth, p in enumerate(filters.probs(logits)):
+                rows.setdefault(path[:depth], p)
+        new = walk(rows, rng)
+        passed = tuple(new[:-1])
+        taken = next(i for i, path in enumerate(paths) if path[: len(passed)] == passed)
+        cache, feature = caches[taken], ends[taken][len(passed)]
+        cache.truncate(len(run.tokens) + len(passed))
+        run.tokens += new
+        run.drafted.append(len(depths))
+        run.accepted.append(len(passed))
+    return run

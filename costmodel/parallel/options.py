@@ -1,0 +1,110 @@
+"""How a model is spread over devices, checked once."""
+
+from dataclasses import KW_ONLY, dataclass
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient, ratio, whole
+from costmodel.hardware import Accelerator
+from costmodel.ops import Ledger
+from costmodel.parallel.collectives import all_reduce
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """How many devices share the work, and which part of it.
+
+    devices = tensor·data·pipeline·replicas; the experts are spread over `expert` of the tensor·data devices of a stage.
+
+    Parameters
+    ----------
+    tensor : devices that split every matrix (heads, hidden widths, vocabulary)
+    data : groups of them that each run attention for their own share of the batch (data-parallel attention)
+    expert : devices that hold different experts; each expert is split over the tensor·data/expert that are left
+    pipeline : stages of consecutive layers; a batch travels in as many parts as there are stages
+    replicas : independent copies, each with a batch of its own
+    all_reduce : "ring" or "tree"
+    seconds_per_message : time a send takes however short it is [s]; 0 is the bound
+    hidden : whether communication overlaps with arithmetic and memory (the most optimistic reading)
+    pad : round up what does not split evenly, instead of refusing it
+
+    Examples
+    --------
+    >>> Parallel(tensor=8, replicas=2).devices
+    16
+
+    References
+    ----------
+    Shoeybi et al., Megatron-LM, 1909.08053, section 3; Pope et al., 2211.05102, section 3.
+    """
+
+    _: KW_ONLY
+    tensor: Number = 1
+    data: Number = 1
+    expert: Number = 1
+    pipeline: Number = 1
+    replicas: Number = 1
+    all_reduce: str = "ring"
+    seconds_per_message: Number = 0
+    hidden: bool = False
+    pad: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tensor", "data", "expert", "pipeline", "replicas"):
+            whole(getattr(self, name), name, limit=2**31)
+        all_reduce(self.all_reduce)
+        if is_plain(self.seconds_per_message) and not self.seconds_per_message >= 0:
+            raise CostModelError(f"seconds_per_message must be at least 0, got {self.seconds_per_message}")
+        if is_plain(self.stage_devices, self.expert) and self.stage_devices % self.expert:
+            raise CostModelError(
+                f"expert must divide the tensor·data = {self.stage_devices} devices of a stage, got {self.expert}"
+            )
+
+    @property
+    def stage_devices(self) -> Number:
+        """tensor·data, the devices that hold one stage."""
+        return self.tensor * self.data
+
+    @property
+    def devices(self) -> Number:
+        """tensor·data·pipeline·replicas."""
+        return self.stage_devices * self.pipeline * self.replicas
+
+    @property
+    def shards(self) -> bool:
+        """Whether one copy of the model spans several devices."""
+        return (self.tensor, self.data, self.pipeline) != (1, 1, 1)
+
+    def share(self, batch: Number, ways: Number) -> Number:
+        """Sequences of a batch that the fullest of so many devices has: ⌈batch/ways⌉."""
+        return -(-batch // ways) if is_plain(batch, ways) else quotient(batch, ways)
+
+    def split(self, size: Number, ways: Number, what: str) -> Number:
+        """size/ways; rounded up where padding is allowed.
+
+        Raises
+        ------
+        CostModelError
+            when it does not come out even
+        """
+        if not is_plain(size, ways) or size % ways == 0:
+            return quotient(size, ways)
+        if self.pad:
+            return -(-size // ways)
+        raise CostModelError(f"{what} ({size}) must be a multiple of the {ways} devices that share it; or pad=True")
+
+    def communication_seconds(self, ledger: Ledger, accelerator: Accelerator) -> Number:
+        """sent/interconnect + messages·seconds per message [s].
+
+        Raises
+        ------
+        CostModelError
+            when something is sent and the accelerator's interconnect is not on record
+        """
+        if ledger.sent == 0:
+            return 0
+        if accelerator.interconnect is None:
+            raise CostModelError(f"{accelerator.name} has no interconnect on record, which {self} needs")
+        return ratio(ledger.sent, accelerator.interconnect) + ledger.messages * self.seconds_per_message
+
+
+ONE_DEVICE = Parallel()

@@ -1,0 +1,76 @@
+"""What fewer bits buy: bytes per weight with scales, and by how much a step gets faster, never more than its bytes."""
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient
+from costmodel.ops import Ledger
+from costmodel.symbols import bits, group, scale_bits
+
+
+def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Number = scale_bits) -> Number:
+    """bits + scale_bits/group: what a weight takes when every group of them shares a scale.
+
+    Parameters
+    ----------
+    bits : of a code
+    group : weights that share a scale
+    scale_bits : of the scale, and of the zero point or minimum where there is one
+
+    Returns
+    -------
+    bits per weight: an int, a Fraction, or a formula
+
+    Raises
+    ------
+    CostModelError
+        for a group below 1
+
+    Examples
+    --------
+    >>> effective_bits()
+    bits + scale_bits/group
+    >>> effective_bits(4, 128, 16), effective_bits(4, 32, 32)  # AWQ's usual group; Q4_1 with a scale and a minimum
+    (Fraction(33, 8), 5)
+    """
+    if is_plain(group) and group < 1:
+        raise CostModelError(f"group must be at least 1, got {group}")
+    return bits + quotient(scale_bits, group)
+
+
+def weight_width(bits: Number = bits, group: Number = group, scale_bits: Number = scale_bits) -> Number:
+    """`effective_bits`/8, bytes per weight, as `Deployment(weights=…)` takes them.
+
+    Examples
+    --------
+    >>> weight_width(4, 128, 16)
+    Fraction(33, 64)
+    """
+    return quotient(effective_bits(bits, group, scale_bits), 8)
+
+
+def byte_ratio(before: Ledger, after: Ledger) -> Number:
+    """Bytes of a pass before/after: no speed-up of that pass at a given peak and bandwidth exceeds it.
+
+    Under a roofline seconds = max(flops/peak, bytes/bandwidth); the flops are the same, so the ratio of two such maxima
+    is at most the ratio of the bytes.
+
+    Parameters
+    ----------
+    before, after : ledgers of the same pass, sized
+
+    Raises
+    ------
+    CostModelError
+        when their FLOPs differ
+
+    Examples
+    --------
+    >>> from costmodel import mlp
+    >>> from fractions import Fraction
+    >>> from costmodel.operation import Widths
+    >>> wide, narrow = (mlp().at(B=1, T=1, D=8, F=32).sized(Widths(w, 2, 2)) for w in (2, Fraction(1, 2)))
+    >>> round(float(byte_ratio(wide, narrow)), 2)
+    3.12
+    """
+    if before.flops != after.flops:
+        raise CostModelError(f"the two passes must do the same work, got {before.flops} and {after.flops} FLOPs")
+    return quotient(before.bytes, after.bytes)

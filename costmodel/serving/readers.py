@@ -1,0 +1,155 @@
+"""Published request traces: the Azure 2023 CSV and the Mooncake JSONL. What is wrong is refused with file and line.
+
+Patel et al., Splitwise, ISCA 2024 (Azure LLM inference trace 2023); Qin et al., Mooncake, FAST 2025.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from costmodel.common.errors import CostModelError
+from costmodel.serving.trace import Trace
+
+AZURE_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+MOONCAKE_KEYS = ("timestamp", "input_length", "output_length", "hash_ids")
+MOONCAKE_BLOCK = 512  # tokens of one hashed block
+TICKS = 10**7  # the Azure clock counts 100 ns
+
+Line = tuple[float, int, int, list[int] | None]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise CostModelError(f"{path}: cannot be read: {reason}") from error
+    if not text.strip():
+        raise CostModelError(f"{path}:1: the file is empty; a trace needs at least one request")
+    return text.splitlines()
+
+
+def _tokens(value: object, name: str, at_least: int = 1) -> int:
+    try:
+        count = int(value) if isinstance(value, str) else value
+    except ValueError:
+        count = None
+    if not isinstance(count, int) or isinstance(count, bool) or not at_least <= count < 2**31:
+        raise CostModelError(f"{name} must be a whole number from {at_least}, got {str(value)[:40]!r}")
+    return count
+
+
+def _collected(path: Path, lines: Iterator[tuple[int, Callable[[], Line]]], blocks: bool) -> Trace:
+    """The requests as a trace that begins at 0; every complaint carries file and line."""
+    rows: list[Line] = []
+    number = 1
+    for number, read in lines:
+        try:
+            row = read()
+        except CostModelError as error:
+            raise CostModelError(f"{path}:{number}: {error}") from None
+        if rows and row[0] < rows[-1][0]:
+            raise CostModelError(f"{path}:{number}: time goes backwards, by {rows[-1][0] - row[0]:g} s")
+        rows.append(row)
+    if not rows:
+        raise CostModelError(f"{path}:{number}: no request follows; a trace needs at least one")
+    arrival, prompt, output, ids = (list(column) for column in zip(*rows, strict=True))
+    return Trace(
+        np.array(arrival) - arrival[0], np.array(prompt), np.array(output),
+        blocks=ids if blocks else None, block_tokens=MOONCAKE_BLOCK,
+    )  # fmt: skip
+
+
+def _azure_seconds(text: str, day: list[datetime]) -> float:
+    """Seconds since midnight of the first request's day; the clock has seven decimals."""
+    whole, _, decimals = text.partition(".")
+    try:
+        moment = datetime.fromisoformat(whole)
+        ticks = int(decimals.ljust(7, "0")) if decimals.isdigit() and len(decimals) <= 7 else 0 if not decimals else -1
+    except ValueError:
+        ticks = -1
+    if ticks < 0:
+        raise CostModelError(f"TIMESTAMP must read like 2023-11-16 18:15:46.6805900, got {text[:40]!r}")
+    if not day:
+        day.append(datetime(moment.year, moment.month, moment.day, tzinfo=moment.tzinfo))
+    if (moment.tzinfo is None) != (day[0].tzinfo is None):
+        raise CostModelError(f"TIMESTAMP must keep to one time zone, got {text[:40]!r}")
+    seconds = moment - day[0]
+    return ((seconds.days * 86_400 + seconds.seconds) * TICKS + ticks) / TICKS
+
+
+def read_azure(path: str | Path) -> Trace:
+    """Read an Azure 2023 trace: a CSV with the columns TIMESTAMP, ContextTokens and GeneratedTokens.
+
+    Raises
+    ------
+    CostModelError
+        with file and line, for a missing column, a bad number, time going backwards, an empty file, half a line
+    """
+    path = Path(path)
+    text = _lines(path)
+    header, *records = ([field.strip() for field in fields] for fields in csv.reader(text))
+    missing = [name for name in AZURE_COLUMNS if name not in header]
+    if missing:
+        raise CostModelError(f"{path}:1: no column {missing[0]}; an Azure trace has {', '.join(AZURE_COLUMNS)}")
+    places, day = [header.index(name) for name in AZURE_COLUMNS], []
+
+    def read(fields: list[str]) -> Line:
+        if len(fields) != len(header):
+            raise CostModelError(f"{len(fields)} fields where the header has {len(header)}: is the line whole?")
+        when, prompt, output = (fields[place] for place in places)
+        return (
+            _azure_seconds(when, day), _tokens(prompt, "ContextTokens"), _tokens(output, "GeneratedTokens"), None
+        )  # fmt: skip
+
+    return _collected(
+        path, ((number, lambda f=fields: read(f)) for number, fields in enumerate(records, 2)), blocks=False
+    )
+
+
+def _mooncake_line(text: str) -> Line:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise CostModelError("not a JSON object: is the line whole?") from None
+    if not isinstance(found, dict):
+        raise CostModelError(f"must be a JSON object, got {text[:40]!r}")
+    missing = [name for name in MOONCAKE_KEYS if name not in found]
+    if missing:
+        raise CostModelError(f"no key {missing[0]}; a Mooncake trace has {', '.join(MOONCAKE_KEYS)}")
+    when, prompt, output, ids = (found[name] for name in MOONCAKE_KEYS)
+    prompt = _tokens(prompt, "input_length")
+    if not isinstance(ids, list) or not all(isinstance(name, int) for name in ids):
+        raise CostModelError(f"hash_ids must be a list of whole numbers, got {str(ids)[:40]}")
+    if len(ids) != -(-prompt // MOONCAKE_BLOCK):
+        raise CostModelError(f"{len(ids)} hash_ids for a prompt of {prompt} tokens in blocks of {MOONCAKE_BLOCK}")
+    return _tokens(when, "timestamp", 0) / 1000, prompt, _tokens(output, "output_length"), ids
+
+
+def read_mooncake(path: str | Path) -> Trace:
+    """Read a Mooncake trace: one JSON object a line, with the blocks that prompts share.
+
+    Raises
+    ------
+    CostModelError
+        with file and line, for a missing key, a bad number, time going backwards, an empty file, half a line
+    """
+    path = Path(path)
+    return _collected(
+        path, ((n, lambda line=line: _mooncake_line(line)) for n, line in enumerate(_lines(path), 1)), blocks=True
+    )
+
+
+READERS = {".csv": read_azure, ".jsonl": read_mooncake}
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace by the ending of its name: .csv as Azure's, .jsonl as Mooncake's."""
+    reader = READERS.get(Path(path).suffix.lower())
+    if reader is None:
+        raise CostModelError(f"{path}: a trace is a .csv like Azure's or a .jsonl like Mooncake's")
+    return reader(path)

@@ -1,0 +1,76 @@
+"""Many simulations at once: every deployment under every policy at every rate, on an engine that others keep well."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from costmodel.common.errors import CostModelError
+from costmodel.common.extras import needed
+from costmodel.serving.policy import Policy, Slo
+from costmodel.serving.simulate import simulate
+from costmodel.serving.trace import Trace
+from costmodel.sizing import Deployment
+
+
+@dataclass(frozen=True)
+class Point:
+    """One simulation of a study: what was served how, and the summary of what came of it."""
+
+    deployment: str
+    policy: str
+    rate: float
+    summary: Mapping[str, object]
+
+
+def _point(
+    names: tuple[str, str], deployment: Deployment, policy: Policy, rate: float, trace: Trace, slo: Slo, replicas: int
+) -> Point:
+    at_rate = trace.scaled(rate / trace.rate)
+    return Point(*names, rate, simulate(at_rate, deployment, policy, replicas=replicas).summary(slo))
+
+
+def serving_study(
+    trace: Trace,
+    deployments: Mapping[str, Deployment],
+    policies: Mapping[str, Policy],
+    rates: Sequence[float],
+    *,
+    slo: Slo | None = None,
+    replicas: int = 1,
+    client: object = None,
+    jobs: int = 1,
+) -> list[Point]:
+    """Serve a trace in every combination of deployment, policy and rate, in that order.
+
+    Parameters
+    ----------
+    trace : the requests, whose arrivals are sped up or slowed down to each rate
+    deployments, policies : by name
+    rates : requests/s
+    slo : limits for goodput
+    replicas : of each deployment
+    client : a dask.distributed Client to compute on; joblib on this machine unless given
+    jobs : processes of joblib, −1 for one a core
+
+    Returns
+    -------
+    list of Point, the same whatever computed it
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> d = {"8B": Deployment(load("llama-3-8b"), accelerator("h100-sxm"))}
+    >>> trace = Trace([0.0, 1.0, 2.0], [100] * 3, [10] * 3)
+    >>> [(p.policy, p.rate) for p in serving_study(trace, d, {"one": Policy(slots=1)}, [1, 2])]
+    [('one', 1), ('one', 2)]
+    """
+    if trace.rate == float("inf"):
+        raise CostModelError("all requests arrive at once: such a trace has no rate to change")
+    tasks = [
+        ((name, label), deployment, policy, rate, trace, slo or Slo(), replicas)
+        for (name, deployment), (label, policy), rate in product(deployments.items(), policies.items(), rates)
+    ]
+    if client is not None:
+        return client.gather([client.submit(_point, *task, pure=False) for task in tasks])
+    joblib = needed("joblib", "a study", "studies")
+    return joblib.Parallel(n_jobs=jobs)(joblib.delayed(_point)(*task) for task in tasks)

@@ -1,0 +1,120 @@
+"""Which lever first? By how many percent a metric moves when a lever moves by one.
+
+Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, taken exactly on the branch that binds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sympy import Expr, diff
+
+from costmodel.common.errors import CostModelError
+from costmodel.sizing.branches import binding_branch
+from costmodel.sizing.deployment import Deployment
+from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, exact, formula, metric
+from costmodel.tables import Table
+
+
+@dataclass(frozen=True, repr=False)
+class Elasticities:
+    """Every lever's elasticity, the strongest first.
+
+    Attributes
+    ----------
+    metric, value : what is moved, and where it stands
+    bound : "memory", "compute", or "memory and compute alike" at a tie; "" where the metric is no time
+    levers : {name: d ln(metric)/d ln(lever)}, ranked by size
+    other : at a tie, the same on the other branch; None elsewhere
+    """
+
+    metric: Metric
+    value: float
+    bound: str
+    levers: Mapping[str, float]
+    other: Mapping[str, float] | None = None
+
+    def __getitem__(self, name: str) -> float:
+        return self.levers[name]
+
+    @property
+    def tie(self) -> bool:
+        """Whether two branches hold, so that a lever helps only together with another."""
+        return self.other is not None
+
+    @property
+    def first(self) -> str:
+        """What to change first: the strongest lever."""
+        return next(iter(self.levers))
+
+    def table(self) -> Table:
+        """The ranking of those that do something."""
+        rows = []
+        for name, elasticity in self.levers.items():
+            shown = [elasticity] if self.other is None else [elasticity, self.other[name]]
+            if any(shown):
+                rows.append([name, *(f"{value:+.4f}" for value in shown)])
+        header = ["lever", f"1 % more changes {self.metric.name} by, %", "on the other branch, %"]
+        return Table(header if self.tie else header[:2], rows)
+
+    def __str__(self) -> str:
+        binds = f", bound by {self.bound}" if self.bound else ""
+        return f"{self.metric.name} {self.value:.6g} {self.metric.unit}{binds}\n{self.table()}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def _turnable(deployment: Deployment, use: Use) -> list[Lever]:
+    """Those levers that this deployment has."""
+    found = []
+    for one in LEVERS.values():
+        try:
+            if one.now(deployment, use) is not None:
+                found.append(one)
+        except CostModelError:  # no key/value heads, or several kinds of them
+            continue
+    return found
+
+
+def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
+    if name == "memory":
+        return ""
+    if tie:
+        return "memory and compute alike"
+    if name in ("ttft", "dollars_per_million_input"):
+        return deployment.prefill(use.prompt_tokens, 1).bound
+    return deployment.decode(use.batch, use.context).bound
+
+
+def elasticities(deployment: Deployment, name: str = "latency", **where: object) -> Elasticities:
+    """The elasticity of a metric to every lever that occurs in it or could; levers without effect stand at 0.
+
+    Parameters
+    ----------
+    deployment : with numbers throughout
+    name : a metric
+    where : batch, context, prompt, price, utilisation, replicas
+
+    Returns
+    -------
+    Elasticities
+    """
+    use = Use(**where)
+    levers = _turnable(deployment, use)
+    at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
+    value = formula(name, deployment, use, levers)
+    branch, tie = binding_branch(value, at)
+    ranked = _ranked(branch, levers, at)
+    other = None
+    if tie:
+        unsorted = _ranked(binding_branch(value, at, last=True)[0], levers, at)
+        other = {one: unsorted[one] for one in ranked}
+    return Elasticities(metric(name), float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
+
+
+def _ranked(branch: Expr, levers: list[Lever], at: Mapping) -> dict[str, float]:
+    value = branch.subs(at)
+    found = {one.name: float(diff(branch, one.symbol).subs(at) * at[one.symbol] / value) for one in levers}
+    return dict(sorted(found.items(), key=lambda item: -abs(item[1])))

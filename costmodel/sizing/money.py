@@ -1,0 +1,97 @@
+"""What a token costs: dollars from a price per hour, and an upper estimate of energy from the rated power."""
+
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain
+from costmodel.sizing.deployment import Deployment
+
+HOUR = 3600
+MILLION = 10**6
+
+
+def paid_devices(deployment: Deployment) -> Number:
+    """Devices that one replica occupies."""
+    spread = deployment.parallel
+    return deployment.accelerator.devices * spread.stage_devices * spread.pipeline
+
+
+def checked_utilisation(utilisation: Number) -> Number:
+    """A share above 0 and at most 1, or a symbol."""
+    if is_plain(utilisation) and not 0 < utilisation <= 1:
+        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    return utilisation
+
+
+def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, utilisation: Number = 1) -> Number:
+    """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [$].
+
+    Parameters
+    ----------
+    seconds, tokens : how long one copy works, and for how many tokens
+    price : of one device for one hour [$]
+    utilisation : share of the paid time spent on such work
+
+    Examples
+    --------
+    >>> dollars(seconds=0.01, tokens=64, price=3.6, devices=1, utilisation=0.5)
+    0.3125
+    """
+    return MILLION * price * devices * seconds / (tokens * checked_utilisation(utilisation) * HOUR)
+
+
+def dollars_per_million(
+    deployment: Deployment, price: Number, *, batch: int = 1, context: int = 1024, prompt: int | None = None,
+    utilisation: Number = 1,
+) -> dict[str, Number]:  # fmt: skip
+    """Cost of a million tokens read and of a million written [$].
+
+    Input tokens come at the pace of one prompt's prefill, output tokens at that of a decode step of the batch.
+
+    Parameters
+    ----------
+    price : of one device for one hour [$]
+    batch, context, prompt : sequences decoded together, tokens each attends to, tokens of a prompt (the context)
+    utilisation : share of the paid time spent on such work; 1 is a machine that never waits
+
+    Returns
+    -------
+    {"input": $, "output": $}
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    >>> {k: round(v, 4) for k, v in dollars_per_million(d, 3, batch=59, context=8192, utilisation=0.5).items()}
+    {'input': 0.0271, 'output': 0.6635}
+    """
+    prompt = context if prompt is None else prompt
+    devices = paid_devices(deployment)
+    at_once = deployment.parallel.data  # prompts that are read side by side
+    read = deployment.prefill(prompt, at_once).seconds
+    step = deployment.decode(batch, context).seconds_per_token
+    return {
+        "input": dollars(read, at_once * prompt, price, devices, utilisation),
+        "output": dollars(step, batch, price, devices, utilisation),
+    }
+
+
+def joules_per_token(
+    deployment: Deployment, *, batch: Number = 1, context: Number = 1024, utilisation: Number = 1
+) -> Number:
+    """TDP·devices·seconds/(batch·utilisation), an upper estimate [J]: the device drawing its rated power all the time.
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> round(joules_per_token(Deployment(load("llama-3-8b"), accelerator("h100-sxm")), batch=64), 3)
+    0.078
+
+    Raises
+    ------
+    CostModelError
+        where the record has no rated power
+    """
+    device = deployment.accelerator
+    if device.tdp is None:
+        raise CostModelError(f"{device.name} has no rated power (tdp) on record; energy needs one")
+    step = deployment.decode(batch, context).seconds_per_token
+    return device.tdp * paid_devices(deployment) * step / (batch * checked_utilisation(utilisation))

@@ -1,0 +1,95 @@
+"""The questions that a Deployment answers beside its own: each is one method here and one module beside."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from costmodel.exact import Number
+
+if TYPE_CHECKING:  # heavy or rarely asked: imported when asked
+    import xarray
+
+    from costmodel.sizing.elasticities import Elasticities
+    from costmodel.sizing.solve import Solution
+
+
+class Questions:
+    """Mixed into Deployment: solve for an unknown, rank the levers, sweep over axes."""
+
+    @cached_property
+    def asked(self) -> dict:
+        """Formulas made so far, by what they were asked for."""
+        return {}
+
+    def solve(self, unknown: str, *, method: str = "auto", **conditions: Number) -> Solution:
+        """The value of one unknown at which a metric reaches its target.
+
+        Parameters
+        ----------
+        unknown : batch, context, prompt, bandwidth, peak, weight_bits (or bits), cache_bits, activation_bits, kv_heads,
+            replicas, price, utilisation
+        method : "closed form", "bracketed root", or "auto": the first where there is one
+        conditions : targets, latency [s per token], ttft [s], throughput [token/s], memory [byte], dollars_per_million,
+            dollars_per_million_input [$], joules_per_token [J]; and where: batch (1), context (1024), prompt (the
+            context), price [$ per device and hour], utilisation (1)
+
+        Returns
+        -------
+        Solution, a float (the real root) whose `usable` is the value that can be had
+
+        Raises
+        ------
+        CostModelError
+            naming what forbids it, when no value meets the target
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> found = d.solve("batch", latency=0.020, context=1024)
+        >>> found.usable, found.method
+        (372, 'closed form')
+        """
+        from costmodel.sizing.solve import solve
+
+        return solve(self, unknown, method=method, **conditions)
+
+    def elasticities(
+        self, batch: int = 1, context: int = 1024, *, metric: str = "latency", **where: Number
+    ) -> Elasticities:
+        """By how many percent the metric changes when a lever rises by one, for every lever, the strongest first.
+
+        Exact derivatives d ln(metric)/d ln(lever) on the branch that binds; at a tie both are given.
+
+        Parameters
+        ----------
+        batch, context : where; also prompt, price, utilisation as in `solve`
+        metric : latency, ttft, throughput, memory, …
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> found = d.elasticities(batch=64, context=8192)
+        >>> found.first, found["bandwidth"]
+        ('bandwidth', -1.0)
+        """
+        from costmodel.sizing.elasticities import elasticities
+
+        return elasticities(self, metric, batch=batch, context=context, **where)
+
+    def sweep(self, *, chunks: int | None = None, **axes: object) -> xarray.Dataset:
+        """Metrics over labelled axes as an xarray Dataset, units in the attributes; see `sizing.sweep.sweep`.
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> found = d.sweep(batch=range(1, 65), context=[1024, 8192])
+        >>> dict(found.sizes), found.latency.units
+        ({'batch': 64, 'context': 2}, 's')
+        """
+        from costmodel.sizing.sweep import sweep
+
+        return sweep(self, chunks=chunks, **axes)

@@ -1,0 +1,216 @@
+"""One unknown from a target: in closed form branch by branch, or by bracketing the root; or why there is none."""
+
+import numpy as np
+from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fraction, together
+from sympy import solve as sympy_solve
+
+from costmodel.common.errors import CostModelError
+from costmodel.common.formats import FORMATS
+from costmodel.evaluate import compile_formulas
+from costmodel.sizing.branches import branches
+from costmodel.sizing.deployment import Deployment
+from costmodel.sizing.forbidden import forbidden
+from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, exact, formula, lever, metric, query_heads
+
+METHODS = ("auto", "closed form", "bracketed root")
+GRID = np.logspace(-15, 45, 1201)  # where a root is looked for: every quantity in SI units lies within
+ROUNDING = 1e-9  # relative: a root this close to a whole number is that number
+CLOSED_DEGREE = 2  # of the polynomial in the unknown, up to which the root is written down
+
+
+class Solution(float):
+    """The real root, in the unit of the lever; with what can really be had.
+
+    Attributes
+    ----------
+    unknown, unit : the lever
+    usable : the best value that can be had and meets every target: a whole number, a divisor of the query heads, the
+        name of a format; for other levers the root itself
+    exact : the root as an exact number where a closed form was found, else None
+    method : "closed form" or "bracketed root"
+    target : the metric that set it
+    fits : whether memory holds the deployment there
+    """
+
+    unknown: str
+    unit: str
+    usable: int | str | float
+    exact: Expr | None
+    method: str
+    target: str
+    fits: bool
+
+    def __repr__(self) -> str:
+        usable = "" if self.usable == float(self) else f", usable {self.usable}"
+        memory = "" if self.fits else ", but memory does not hold that"
+        return f"{self.unknown} {float(self):.6g} {self.unit}".rstrip() + f"{usable}{memory} ({self.method})"
+
+    __str__ = __repr__
+
+
+def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **conditions: object) -> Solution:
+    """The value of the unknown at which the target is met; see `Deployment.solve`.
+
+    With several targets, the largest value that meets all of them, or the smallest where none limits it from above.
+    """
+    if method not in METHODS:
+        raise CostModelError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    turned = lever(unknown)
+    targets = {name: exact(conditions.pop(name)) for name in list(conditions) if name in METRICS}
+    if extra := set(conditions) - set(USES):
+        raise CostModelError(
+            f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"
+        )
+    if not targets:
+        raise CostModelError(f"nothing to solve for: give a target, one of {', '.join(METRICS)}")
+    if turned.name in conditions:
+        raise CostModelError(f"{turned.name} is the unknown: it cannot be given as well")
+    for name, target in targets.items():
+        if not target > 0:
+            raise CostModelError(f"{name} must be positive, got {target}")
+    use = Use(**{name: exact(value) for name, value in conditions.items()})
+    found = [_Crossing(deployment, use, turned, metric(name), target, method) for name, target in targets.items()]
+    set_by = _deciding(found)
+    return set_by.solution()
+
+
+def _deciding(found: list["_Crossing"]) -> "_Crossing":
+    """The target that decides: the tightest from above, else the tightest from below; none may contradict it."""
+    above = [one for one in found if one.root is not None and one.below_meets]
+    under = [one for one in found if one.root is not None and not one.below_meets]
+    if not above and not under:
+        one = found[0]
+        raise CostModelError(f"every {one.lever.name} meets {one.says}: it is {one.plateau} whatever it is")
+    best = min(above, key=lambda one: one.root) if above else max(under, key=lambda one: one.root)
+    for one in under:
+        if one is not best and one.root > best.root * (1 + ROUNDING):
+            raise CostModelError(
+                f"no {best.lever.name} meets both: {best.says} allows at most {best.shown}, "
+                f"{one.says} needs at least {one.shown}"
+            )
+    return best
+
+
+class _Crossing:
+    """Where one metric crosses its target as the unknown grows."""
+
+    def __init__(self, d: Deployment, use: Use, turned: Lever, wanted: Metric, target: Rational, method: str) -> None:
+        self.deployment, self.use, self.lever, self.metric, self.target = d, use, turned, wanted, target
+        turned.now(d, use)  # refuses a lever that this model does not have
+        self.formula = formula(wanted.name, d, use, [turned])
+        if not self.formula.has(turned.symbol):
+            raise CostModelError(f"{wanted.name} does not depend on {turned.name} here")
+        self._compiled = compile_formulas([self.formula], [turned.symbol])
+        meets = self.meets(GRID)
+        if not meets.any() or not self._reachable(meets):
+            raise CostModelError(forbidden(d, use, turned, wanted, target, self.value))
+        self.exact: Expr | None = None
+        self.root: float | None = None
+        if meets.all():
+            return
+        place = int(np.flatnonzero(meets[1:] != meets[:-1])[-1])  # the last crossing, where there are several
+        self.below_meets = bool(meets[place])
+        if method != "bracketed root":
+            self.exact = self._closed_form(float(GRID[place]), float(GRID[place + 1]))
+        if method == "closed form" and self.exact is None:
+            raise CostModelError(f"{wanted.name} has no closed form in {turned.name}: no polynomial of degree 1 or 2")
+        bracket = lambda: self._bracketed(float(GRID[place]), float(GRID[place + 1]))  # noqa: E731
+        self.root = bracket() if self.exact is None else float(self.exact)
+
+    @property
+    def says(self) -> str:
+        return f"{self.metric.name} {float(self.target):g} {self.metric.unit}"
+
+    @property
+    def shown(self) -> str:
+        return f"{self.root * self.lever.scale:.4g}"
+
+    @property
+    def plateau(self) -> str:
+        return f"at {'most' if self.metric.at_most else 'least'} {self._extreme():.4g} {self.metric.unit}"
+
+    def _extreme(self) -> float:
+        values = self._compiled(GRID)[0]
+        return float(values.max() if self.metric.at_most else values.min())
+
+    def value(self, x: float) -> float:
+        """The metric at a value of the unknown, in the symbol's unit."""
+        return float(self._compiled(x)[0])
+
+    def meets(self, x: object) -> np.ndarray:
+        """Whether the target is met there."""
+        value, target = self._compiled(x)[0], float(self.target)
+        return value <= target if self.metric.at_most else value >= target
+
+    def _reachable(self, meets: np.ndarray) -> bool:
+        """Whether a usable value is among those that meet the target: at least one sequence, at most all heads."""
+        allowed = (GRID >= 1 if self.lever.whole else GRID > 0) & (self._ceiling() >= GRID)
+        edges = [x for x in (1.0 if self.lever.whole else None, self._ceiling()) if x and np.isfinite(x)]
+        return bool(meets[allowed].any() or any(self.meets(x * (1 - ROUNDING)) or self.meets(x) for x in edges))
+
+    def _ceiling(self) -> float:
+        if self.lever.name == "kv_heads":
+            return float(query_heads(self.deployment.model) or np.inf)
+        return 1.0 if self.lever.name == "utilisation" else np.inf
+
+    def _closed_form(self, low: float, high: float) -> Expr | None:
+        """The root of that branch which truly takes the target's value within the bracket."""
+        x = self.lever.symbol
+        for branch in branches(self.formula, x):
+            if any(part.has(x) for part in branch.atoms(floor, ceiling)):
+                return None
+            try:
+                equation = Poly(fraction(together(branch - self.target))[0], x)
+            except PolynomialError:
+                return None
+            if not 0 < equation.degree() <= CLOSED_DEGREE:
+                if equation.degree() > CLOSED_DEGREE:
+                    return None
+                continue
+            for root in sympy_solve(equation.as_expr(), x):
+                value = float(root)
+                if low * (1 - ROUNDING) <= value <= high * (1 + ROUNDING) and self._takes_target(root, branch):
+                    return root
+        return None
+
+    def _takes_target(self, root: Expr, branch: Expr) -> bool:
+        """Whether the whole formula equals the branch there, to 30 digits."""
+        x = self.lever.symbol
+        whole, part = (e.subs(x, root).evalf(30) for e in (self.formula, branch))
+        return abs(whole - part) <= Rational(1, 10**20) * abs(part)
+
+    def _bracketed(self, low: float, high: float) -> float:
+        from scipy.optimize import bisect  # only for formulas that cannot be turned round
+
+        side = lambda x: 1.0 if bool(self.meets(x)) == self.below_meets else -1.0  # noqa: E731
+        return float(bisect(side, low, high, xtol=low * 1e-15, rtol=1e-15, maxiter=200))
+
+    def solution(self) -> Solution:
+        """The root in the reader's unit, and what can be had."""
+        usable = self._usable()
+        exact_root = None if self.exact is None else self.exact * self.lever.scale
+        found = Solution(self.root * self.lever.scale if exact_root is None else exact_root)
+        found.unknown, found.unit, found.exact = self.lever.name, self.lever.unit, exact_root
+        found.method = "bracketed root" if self.exact is None else "closed form"
+        found.target, found.usable = self.metric.name, float(found) if usable is None else usable
+        at = self.root if usable is None or isinstance(usable, str) else usable
+        held = formula("memory", self.deployment, self.use, [self.lever]).subs(self.lever.symbol, exact(float(at)))
+        found.fits = bool(float(held) <= float(self.deployment.usable_bytes) * (1 + ROUNDING))
+        return found
+
+    def _usable(self) -> int | str | None:
+        """A whole number, a divisor of the query heads, a format: the nearest on the side that meets the target."""
+        choose = max if self.below_meets else min
+        if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
+            return choose(n for n in range(1, heads + 1) if heads % n == 0 and self._near(n))
+        if self.lever.whole:
+            slack = ROUNDING * max(1.0, self.root)
+            return int(np.floor(self.root + slack)) if self.below_meets else max(1, int(np.ceil(self.root - slack)))
+        if self.lever.name.endswith("_bits"):
+            fitting = [f for f in FORMATS.values() if self._near(float(f.bytes))]
+            return choose(fitting, key=lambda f: f.bytes).name if fitting else None
+        return None
+
+    def _near(self, value: float) -> bool:
+        """Whether a value lies on the side of the root that meets the target."""
+        return value <= self.root * (1 + ROUNDING) if self.below_meets else value >= self.root * (1 - ROUNDING)

@@ -1,0 +1,94 @@
+"""Exact derivatives on the branch that binds, against finite differences of plain formulas."""
+
+from dataclasses import replace
+from math import log
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import Max, Rational
+
+from costmodel import Deployment, accelerator, load, stated_model
+from costmodel.evaluate import compile_formulas
+from costmodel.parallel import Parallel
+from costmodel.sizing.branches import branches
+from costmodel.sizing.levers import LEVERS, Use, formula
+from costmodel.symbols import B, S
+from tests.test_sizing import H100, LLAMA
+from tests.test_solve import DEPLOYMENTS
+
+STEP = 1e-4
+
+
+@settings(max_examples=8)
+@given(
+    d=DEPLOYMENTS, metric=st.sampled_from(["latency", "ttft", "throughput", "memory", "dollars_per_million"]),
+    batch=st.integers(1, 300), context=st.integers(64, 20_000),
+)  # fmt: skip
+def test_elasticities_are_finite_differences(d: Deployment, metric: str, batch: int, context: int) -> None:
+    """Central differences of the logarithm, step 1e-4, to 1e-6; a kink between them is left out."""
+    where = {"batch": batch, "context": context, "prompt": 777, "price": 3, "utilisation": Rational(1, 2)}
+    found = d.elasticities(metric=metric, **where)
+    use, levers = Use(**where), [LEVERS[name] for name in found.levers]
+    compiled = compile_formulas([formula(metric, d, use, levers)], [one.symbol for one in levers])
+    at = [float(one.now(d, use)) for one in levers]
+    value = lambda i, by: float(compiled(*(x * (by if j == i else 1) for j, x in enumerate(at)))[0])  # noqa: E731
+    for i, one in enumerate(levers):
+        low, here, high = (log(value(i, 1 + by)) for by in (-STEP, 0, STEP))
+        if abs((high - here) - (here - low)) < STEP * 1e-3:  # no kink between the two
+            slope = (high - low) / log((1 + STEP) / (1 - STEP))
+            assert found[one.name] == pytest.approx(slope, abs=1e-6), one.name
+
+
+def test_the_strongest_lever_comes_first() -> None:
+    found = LLAMA.elasticities(batch=64, context=8192)
+    sizes = [abs(value) for value in found.levers.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (found.first, found["bandwidth"], found["peak"]) == ("bandwidth", -1, 0)
+    assert found["cache_bits"] > found["weight_bits"] > 0  # many long conversations: the cache weighs more
+    assert (found.bound, found.tie) == ("memory", False)
+    assert LLAMA.elasticities(batch=1, context=128)["weight_bits"] > 0.99
+
+
+def test_a_percent_more_bandwidth_buys_a_percent() -> None:
+    faster = replace(H100, bandwidth=H100.bandwidth * 1.01)
+    before, after = (Deployment(LLAMA.model, d).decode(8, 4096).seconds_per_token for d in (H100, faster))
+    assert (after / before - 1) * 100 == pytest.approx(LLAMA.elasticities(8, 4096)["bandwidth"], rel=0.011)
+
+
+def test_at_a_tie_both_branches_are_given() -> None:
+    model = stated_model(params=10**9, L=1, K=1, H=1)
+    even = replace(H100, peaks={"bf16": 10**12}, bandwidth=10**12)
+    device = replace(even, bandwidth=even.bandwidth * model.decode(1, 1).bytes, peaks={"bf16": 10**12 * 2 * 10**9})
+    found = Deployment(model, device).elasticities(1, 1)
+    assert found.tie
+    assert found.bound == "memory and compute alike"
+    assert {found["bandwidth"], found.other["bandwidth"]} == {0, -1}
+    assert {found["peak"], found.other["peak"]} == {0, -1}
+    assert "on the other branch" in str(found)
+
+
+def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
+    d = Deployment(load("llama-3-70b"), accelerator("h100-sxm"), parallel=Parallel(tensor=4))
+    found = d.elasticities(batch=16, context=4096)
+    step = d.decode(16, 4096)
+    assert found["interconnect"] == pytest.approx(-step.timing.communication_seconds / step.seconds_per_token)
+    assert "interconnect" not in LLAMA.elasticities(16, 4096).levers
+
+
+def test_a_calibrated_forecast_has_weaker_levers() -> None:
+    """Overheads that no lever reaches: bandwidth moves a forecast by less than a percent for each percent."""
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated=True)
+    found = d.elasticities(batch=16, context=4096)
+    assert -1 < found["bandwidth"] < -0.5
+    assert "weight_bits" not in found.levers
+    slope = log(
+        replace(d, accelerator=replace(d.accelerator, bandwidth=d.accelerator.bandwidth * (1 + STEP))).decode(16, 4096)
+        .seconds_per_token / d.decode(16, 4096).seconds_per_token
+    ) / log(1 + STEP)  # fmt: skip
+    assert found["bandwidth"] == pytest.approx(slope, abs=1e-3)
+
+
+def test_branches_of_nested_maxima() -> None:
+    assert set(branches(Max(B, 2) + Max(B, S), B)) == {2 * B, B + S, B + 2, S + 2}
+    assert list(branches(Max(S, 3), B)) == [Max(S, 3)]

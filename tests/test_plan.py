@@ -1,0 +1,174 @@
+"""Plans against brute force; comparisons, fronts, money and energy."""
+
+import itertools
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel import CostModelError, Deployment, Load, Slo, accelerator, compare, load, pareto, plan
+from costmodel.parallel import Parallel
+from costmodel.sizing.money import dollars_per_million, joules_per_token
+from costmodel.sizing.pareto import Point
+from tests.test_sizing import H100, LLAMA
+
+PRICES = {"h100-sxm": 3.0, "a100-sxm-80gb": 1.7, "l40s": 1.0}
+
+
+def brute_force(name: str, slo: Slo, asked: Load, shardings: tuple, weights: tuple, busy: float) -> tuple | None:
+    """Every accelerator, spread, format and batch up to 4,096 or what fits: (dollars an hour, latency, batch)."""
+    best = None
+    for hardware, tensor, bits in itertools.product(PRICES, shardings, weights):
+        d = Deployment(load(name), accelerator(hardware), weights=bits, parallel=Parallel(tensor=tensor))
+        first = d.prefill(asked.prompt).seconds
+        if slo.ttft is not None and first > slo.ttft:
+            continue
+        context = asked.prompt + asked.generated
+        steps = d.grid(np.arange(1, 4097), context)["seconds_per_token"]
+        for batch, step in enumerate(steps, start=1):
+            if not d.fits(batch, context) or (slo.latency is not None and step > slo.latency):
+                break
+            work = asked.requests_per_s * (first + asked.generated * step / batch) / busy
+            cost = max(1, ceil(work * (1 - 1e-9))) * tensor * PRICES[hardware]
+            best = min(filter(None, (best, (cost, step, batch))))
+    return best
+
+
+@settings(max_examples=8)
+@given(
+    latency=st.sampled_from([0.004, 0.008, 0.02, 0.05]), ttft=st.sampled_from([None, 0.2, 1.0]),
+    rate=st.sampled_from([0.2, 2.0, 9.0]), prompt=st.sampled_from([512, 3000, 12_000]),
+    busy=st.sampled_from([0.6, 1.0]),
+)  # fmt: skip
+def test_a_plan_is_what_brute_force_finds(
+    latency: float, ttft: float | None, rate: float, prompt: int, busy: float
+) -> None:
+    slo, asked, shardings, weights = Slo(latency, ttft), Load(rate, prompt, 300), (1, 2), ("bf16", "int4")
+    expected = brute_force("llama-3-8b", slo, asked, shardings, weights, busy)
+    ask = lambda: plan(  # noqa: E731
+        LLAMA.model, slo, asked, prices=PRICES, shardings=shardings, weights=weights, utilisation=busy
+    )
+    if expected is None:
+        with pytest.raises(CostModelError, match="nothing meets the SLO"):
+            ask()
+        return
+    best = ask().best
+    assert (best.dollars_per_hour, best.latency, best.batch) == pytest.approx(expected, rel=1e-12)
+    assert best.latency <= latency
+    assert best.deployment.fits(best.batch, asked.context)
+    written = 3600 * rate * 300 / 1e6
+    assert best.dollars_per_million == pytest.approx(best.dollars_per_hour / written)
+
+
+@pytest.mark.parametrize("spread", [Parallel(pipeline=4), Parallel(data=3, tensor=1, pad=True), Parallel(pipeline=8)])
+@pytest.mark.parametrize(("latency", "rate"), [(0.010, 2), (0.0178, 2), (0.0185, 30), (0.0195, 150)])
+def test_a_plan_of_stages_and_groups_is_what_brute_force_finds(spread: Parallel, latency: float, rate: float) -> None:
+    """Batches that stages do not share evenly included: three of four stages at work are no faster than four."""
+    asked, price = Load(rate, 1000, 300), 2.0
+    d = Deployment(LLAMA.model, accelerator("l40s"), parallel=spread, cache="fp8")
+    tried = []
+    for batch in range(1, 401):
+        step = d.decode(batch, 1300).seconds_per_token
+        if d.fits(batch, 1300) and step <= latency:
+            work = rate * (d.prefill(1000).seconds + 300 * step / batch)
+            tried.append((max(1, ceil(work * (1 - 1e-9))) * spread.devices * price, step, batch))
+    assert d.decode(401, 1300).seconds_per_token > latency  # nothing beyond was left out
+    ask = lambda: plan(  # noqa: E731
+        d.model, Slo(latency), asked, prices={"l40s": price}, shardings=[spread], cache=["fp8"]
+    )
+    if not tried:
+        with pytest.raises(CostModelError, match="one sequence alone takes"):
+            ask()
+        return
+    best = ask().best
+    assert (best.dollars_per_hour, best.latency, best.batch) == min(tried)
+
+
+def test_a_plan_says_why_not_the_others() -> None:
+    found = plan(
+        load("llama-3-70b"), Slo(latency=0.040, ttft=0.5), Load(2, 2000, 400), prices=PRICES, shardings=(1, 3, 4),
+        weights=("bf16", "int4"), most_devices=8,
+    )  # fmt: skip
+    reasons = dict(found.rejected)
+    assert len(reasons) + 2 == 3 * 3 * 2  # every configuration is accounted for
+    assert "does not fit: one sequence needs" in reasons["h100-sxm, one device, weights bf16, cache bf16"]
+    assert "first token after 771 ms, 500 ms promised" in reasons["l40s, one device, weights int4, cache bf16"]
+    assert "first token after" in reasons["a100-sxm-80gb, one device, weights int4, cache bf16"]
+    assert "multiple of the 3 devices" in reasons["h100-sxm, tensor 3, weights int4, cache bf16"]
+    assert found.runner_up.order >= found.best.order
+    assert all(c.devices <= 8 for c in (found.best, found.runner_up))
+    assert "the cheapest: $" in str(found)
+    assert "runner-up: $" in str(found)
+
+
+def test_no_plan_lists_the_reasons() -> None:
+    with pytest.raises(CostModelError, match=r"nothing meets the SLO: l40s.*: one sequence alone takes"):
+        plan(LLAMA.model, Slo(latency=0.001), Load(1, 100, 100), prices={"l40s": 1})
+    with pytest.raises(CostModelError, match=r"needs \d+ devices, 1 can be had"):
+        plan(LLAMA.model, Slo(), Load(100, 1000, 1000), prices={"l40s": 1}, most_devices=1)
+    with pytest.raises(CostModelError, match="no accelerator was given a price"):
+        plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={})
+    for bad in ((0, 1, 1), (1, 0, 1), (1, 1, 1.5)):
+        with pytest.raises(CostModelError, match="must be"):
+            Load(*bad)
+
+
+LOSSES = {"throughput": lambda p: -p.throughput, "dollars_per_million": lambda p: p.dollars_per_million}
+
+
+@pytest.mark.parametrize("against", LOSSES)
+def test_the_front_is_what_nothing_beats(against: str) -> None:
+    loss, prices, asked = LOSSES[against], list(PRICES.values()), {"context": 8192, "against": against}
+    cards = [Deployment(LLAMA.model, accelerator(name)) for name in PRICES]
+    front = pareto(cards, batch=range(1, 65), prices=prices, **asked)
+    every = [
+        pareto([card], batch=[b], prices=[price], **asked)[0]
+        for card, price in zip(cards, prices, strict=True)
+        for b in range(1, 65)
+        if card.fits(b, 8192)
+    ]
+
+    def beaten(p: Point) -> bool:
+        return any(q.latency <= p.latency and loss(q) < loss(p) for q in every)
+
+    assert [(p.latency, loss(p)) for p in front] == sorted({(p.latency, loss(p)) for p in every if not beaten(p)})
+
+
+def test_an_empty_front_is_refused() -> None:
+    with pytest.raises(CostModelError, match="nothing fits"):
+        pareto([Deployment(load("llama-3-70b"), H100)], batch=[1])
+    with pytest.raises(CostModelError, match="dollars need prices"):
+        pareto([LLAMA], batch=[1], against="dollars_per_million")
+    with pytest.raises(CostModelError, match="against must be"):
+        pareto([LLAMA], batch=[1], against="beauty")
+
+
+def test_a_comparison_has_a_row_for_each() -> None:
+    cards = [Deployment(LLAMA.model, accelerator(name)) for name in PRICES]
+    table = compare(cards, batch=16, context=8192, prices=list(PRICES.values()))
+    assert len(table.rows) == 3
+    assert table.rows[0][4] == 59
+    assert table.rows[0][5] == "fits"
+    with pytest.raises(CostModelError, match="1 prices for 3 deployments"):
+        compare(cards, prices=[1])
+
+
+def test_dollars_follow_from_price_and_utilisation() -> None:
+    cost = dollars_per_million(LLAMA, 3, batch=16, context=8192, utilisation=0.5)
+    assert cost["output"] == pytest.approx(2 * 3 / 3600 * 1e6 / LLAMA.decode(16, 8192).tokens_per_s)
+    assert cost["input"] == pytest.approx(2 * 3 / 3600 * 1e6 * LLAMA.prefill(8192).seconds / 8192)
+    two = Deployment(LLAMA.model, H100, parallel=Parallel(replicas=2))
+    assert (
+        dollars_per_million(two, 3, batch=16, context=8192, utilisation=0.5) == cost
+    )  # twice the cards, twice the tokens
+    for share in (0, 1.1):
+        with pytest.raises(CostModelError, match="utilisation must be above 0 and at most 1"):
+            dollars_per_million(LLAMA, 3, utilisation=share)
+
+
+def test_energy_is_rated_power_over_tokens() -> None:
+    assert joules_per_token(LLAMA, batch=16, context=8192) == pytest.approx(700 / LLAMA.decode(16, 8192).tokens_per_s)
+    with pytest.raises(CostModelError, match=r"tpu-v5e has no rated power \(tdp\) on record"):
+        joules_per_token(Deployment(LLAMA.model, accelerator("tpu-v5e")))

@@ -1,0 +1,167 @@
+"""Turning a deployment round: an unknown from a target, and why there is none."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel import CostModelError, Deployment, accelerator, load, stated_model
+from costmodel.parallel import Parallel
+from costmodel.sizing.levers import LEVERS, METRICS, Use, exact, formula
+from tests.test_sizing import H100, LLAMA
+
+DEPLOYMENTS = st.builds(
+    lambda m, h, w, c, t: Deployment(load(m), accelerator(h), weights=w, cache=c, parallel=Parallel(tensor=t)),
+    st.sampled_from(["llama-2-7b", "llama-3-8b", "gemma-2-9b", "mixtral-8x7b", "mistral-7b-v0.1"]),
+    st.sampled_from(["h100-sxm", "a100-sxm-80gb", "l40s"]),
+    st.sampled_from(["bf16", "fp8", "int4"]), st.sampled_from(["bf16", "fp8"]), st.sampled_from([1, 2, 4]),
+)  # fmt: skip
+ASKED = st.sampled_from(
+    [(metric, lever) for metric in METRICS for lever in LEVERS if lever not in ("utilisation", "activation_bits")]
+)
+
+
+@settings(max_examples=40)
+@given(d=DEPLOYMENTS, asked=ASKED, batch=st.integers(1, 300), context=st.integers(64, 20_000))
+def test_solving_undoes_evaluating(d: Deployment, asked: tuple[str, str], batch: int, context: int) -> None:
+    """The metric at the root is the target; where the metric moves with the lever, the root is where it came from."""
+    metric, name = asked
+    use = Use(batch, context, prompt=777, price=Fraction(5, 2), utilisation=Fraction(1, 2))
+    lever = LEVERS[name]
+    now = lever.now(d, use)
+    if now is None:
+        return
+    values = formula(metric, d, use, [lever])
+    if not values.has(lever.symbol):
+        return
+    at = lambda x: float(values.subs(lever.symbol, exact(x)))  # noqa: E731
+    target = at(now)
+    given_ = {key: getattr(use, key) for key in ("batch", "context", "prompt", "price", "utilisation") if key != name}
+    try:
+        found = d.solve(name, **{metric: target}, **given_)
+    except CostModelError as error:  # flat here, and every other value meets it as well
+        assert "every" in str(error)
+        assert at(now * 1.01) == at(now * 0.99) == target
+        return
+    root = (found.exact if found.exact is not None else float(found)) / lever.scale
+    assert at(root) == pytest.approx(target, rel=1e-9)
+    slope = (at(float(now) * 1.0001) - at(float(now) * 0.9999)) / target
+    if abs(slope) > 1e-5:
+        assert float(found) / lever.scale == pytest.approx(float(now), rel=1e-6)
+
+
+QUESTIONS = [
+    ("batch", {"latency": 0.020, "context": 8192}), ("batch", {"throughput": 1000}), ("batch", {"memory": 80e9}),
+    ("context", {"latency": 0.010, "batch": 16}), ("prompt", {"ttft": 0.5}), ("bandwidth", {"latency": 0.003}),
+    ("peak", {"ttft": 0.1, "prompt": 8192}), ("bits", {"latency": 0.003}),
+    ("cache_bits", {"latency": 0.010, "batch": 32, "context": 8192}),
+    ("kv_heads", {"latency": 0.010, "batch": 64, "context": 8192}), ("replicas", {"throughput": 10_000, "batch": 16}),
+    ("price", {"dollars_per_million": 0.2, "batch": 64}), ("bandwidth", {"joules_per_token": 0.1, "batch": 32}),
+    ("utilisation", {"dollars_per_million": 0.2, "batch": 64, "price": 3}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("unknown", "asked"), QUESTIONS)
+def test_closed_form_and_bracketed_root_agree(unknown: str, asked: dict) -> None:
+    closed = LLAMA.solve(unknown, method="closed form", **asked)
+    bracketed = LLAMA.solve(unknown, method="bracketed root", **asked)
+    assert float(bracketed) == pytest.approx(float(closed), rel=1e-12)
+    assert (closed.usable == bracketed.usable) or closed.usable == pytest.approx(bracketed.usable)
+    assert (closed.method, bracketed.method) == ("closed form", "bracketed root")
+    assert closed.exact is not None
+    assert bracketed.exact is None
+
+
+@pytest.mark.parametrize("context", [100, 1024, 8192])
+@pytest.mark.parametrize("name", ["llama-3-8b", "mixtral-8x7b", "gemma-2-9b"])
+def test_the_usable_batch_meets_it_and_one_more_does_not(name: str, context: int) -> None:
+    d = Deployment(load(name), H100.times(2))
+    found = d.solve("batch", latency=0.020, context=context)
+    inside, outside = (d.decode(batch, context).seconds_per_token for batch in (found.usable, found.usable + 1))
+    assert inside <= 0.020 < outside
+    assert found.fits == d.fits(found.usable, context)
+
+
+def test_a_whole_root_stays_whole() -> None:
+    for batch in (1, 7, 16, 59, 200):
+        step = LLAMA.decode(batch, 4096)
+        assert LLAMA.solve("batch", latency=step.seconds_per_token, context=4096).usable == batch
+        assert LLAMA.solve("batch", throughput=step.tokens_per_s, context=4096).usable == batch
+        assert LLAMA.solve("batch", memory=step.memory_bytes, context=4096).usable == batch
+
+
+def test_usable_values_are_those_one_can_have() -> None:
+    heads = LLAMA.solve("kv_heads", latency=0.010, batch=64, context=8192)
+    assert (2 < heads < 4, heads.usable) == (True, 2)  # 3 heads would not divide 32
+    bits = LLAMA.solve("bits", latency=0.003)
+    assert (8 < bits < 16, bits.usable) == (True, "fp8")
+    assert LLAMA.solve("replicas", throughput=100).usable == 1
+    assert LLAMA.solve("bandwidth", latency=0.003).usable == float(LLAMA.solve("bandwidth", latency=0.003))
+
+
+def test_solved_bandwidth_and_bits_do_what_they_promise() -> None:
+    faster = replace(H100, bandwidth=float(LLAMA.solve("bandwidth", latency=0.003)))
+    assert Deployment(LLAMA.model, faster).decode(1, 1024).seconds_per_token == pytest.approx(0.003)
+    width = Fraction(float(LLAMA.solve("bits", latency=0.003))) / 8
+    assert Deployment(LLAMA.model, H100, weights=width).decode(1, 1024).seconds_per_token == pytest.approx(0.003)
+
+
+def test_several_targets_are_met_together() -> None:
+    both = LLAMA.solve("batch", latency=0.020, throughput=4000)
+    assert both == LLAMA.solve("batch", latency=0.020)
+    assert LLAMA.decode(both.usable, 1024).tokens_per_s >= 4000
+    with pytest.raises(CostModelError, match=r"no batch meets both: latency 0.005 s allows at most .*, throughput"):
+        LLAMA.solve("batch", latency=0.005, throughput=20_000)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "asked", "message"),
+    [
+        ("batch", {"latency": 0.002}, r"no batch reaches 2 ms: reading the weights alone takes 4.48 ms"),
+        ("bandwidth", {"latency": 0.0003, "batch": 64}, r"no bandwidth reaches 300 µs: the arithmetic alone takes"),
+        ("peak", {"latency": 0.002}, r"no peak reaches 2 ms: reading the weights alone takes 4.48 ms"),
+        ("peak", {"latency": 0.0047, "context": 8192}, r"no peak .*: reading weights and caches takes 4.8 ms"),
+        ("batch", {"throughput": 1e6}, r"no batch reaches 1 Mtoken/s: the most is 24 ktoken/s"),
+        ("batch", {"memory": 8e9}, r"no batch reaches 8 GB: the weights alone take 16.1 GB"),
+        ("kv_heads", {"latency": 0.001}, r"no number of KV heads reaches 1 ms: reading the weights alone takes"),
+        ("batch", {"dollars_per_million": 0.01, "price": 3}, r"no batch reaches \$0.01: the least is \$0.03473"),
+        ("batch", {"ttft": 1}, r"ttft does not depend on batch here"),
+        ("batch", {"dollars_per_million": 1}, r"dollars need price=…"),
+        ("batch", {}, r"nothing to solve for: give a target, one of latency"),
+        ("batch", {"latency": -1}, r"latency must be positive, got -1"),
+        ("batch", {"latency": 1, "batch": 3}, r"batch is the unknown"),
+        ("batch", {"latency": 1, "speed": 3}, r"unknown condition 'speed'"),
+        ("speed", {"latency": 1}, r"unknown lever 'speed'"),
+        ("batch", {"latency": 1, "method": "guess"}, r"method must be one of auto, closed form, bracketed root"),
+    ],
+)
+def test_no_solution_says_why(unknown: str, asked: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        LLAMA.solve(unknown, **asked)
+
+
+def test_what_a_model_lacks_is_said() -> None:
+    with pytest.raises(CostModelError, match="no closed form in batch"):
+        Deployment(load("mixtral-8x7b"), H100.times(2)).solve("batch", latency=0.02, method="closed form")
+    with pytest.raises(CostModelError, match=r"kv_heads can be turned where .* mamba-2.8b-hf has none"):
+        Deployment(load("mamba-2.8b-hf"), H100, weights="bf16").solve("kv_heads", latency=0.02)
+    with pytest.raises(CostModelError, match=r"every context meets latency 1 s: it is at most"):
+        Deployment(load("mistral-7b-v0.1"), H100).solve("context", latency=1, batch=8)
+
+
+def test_a_calibrated_forecast_is_solved_alike() -> None:
+    d = Deployment(load("llama-3-8b"), H100, calibrated=True)
+    step = d.decode(24, 2048)
+    assert d.solve("batch", latency=step.seconds_per_token, context=2048).usable == 24
+    assert d.solve("batch", latency=0.02).usable < LLAMA.solve("batch", latency=0.02).usable  # slower than the bound
+    with pytest.raises(CostModelError, match=r"weight_bits cannot be turned in a calibrated forecast"):
+        d.solve("bits", latency=0.02)
+
+
+def test_scaling_book_batch() -> None:
+    """R-scalingbook's 13B on 8 TPU v5e takes 20.30 ms at batch 16: so 20.30 ms lead back to 16."""
+    model = stated_model(params=13 * 10**9, L=40, K=40, H=128)
+    chips = Deployment(model, accelerator("tpu-v5e").times(8), textbook=True)
+    assert float(chips.solve("batch", latency=0.0203, context=8192)) == pytest.approx(16, rel=5e-3)
