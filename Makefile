@@ -25,7 +25,7 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 	cd notebooks && ../$(BIN)/python -m pytest
 
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
