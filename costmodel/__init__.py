@@ -10,8 +10,9 @@ from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.roofline import attainable, overlapped_seconds, serial_seconds, timing
 from costmodel.sizing import Deployment
+from costmodel.sizing.choice import Load, Slo
 from costmodel.sizing.pareto import compare, pareto
-from costmodel.sizing.plan import Load, Slo, plan
+from costmodel.sizing.plan import plan
 from costmodel.textbook import (
     arithmetic_intensity,
     bottleneck,

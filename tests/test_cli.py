@@ -8,6 +8,7 @@ import pytest
 from costmodel import Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
 from costmodel.cli import main
 from costmodel.quantities import QUANTITIES
+from costmodel.serving import Slo, simulate, synthetic_trace
 
 SIZE = ("size", "llama-3-8b", "--on", "h100-sxm")
 SIZE_KEYS = [
@@ -246,9 +247,51 @@ def test_tour_computes_the_headlines(command: Command) -> None:
         assert headline in text
 
 
+SERVE = ("serve", "llama-3-8b", "--on", "h100-sxm")
+
+
+def test_serve_answers_under_fixed_keys(command: Command) -> None:
+    asked = (*SERVE, "--rate", "5", "--requests", "50", "--slo")
+    found = command.json(*asked, "ttft=0.5,tpot=0.05")
+    assert list(found) == [
+        "requests", "makespan_s", "ttft_s", "tpot_s", "e2e_s", "tokens_per_s", "goodput", "utilisation",
+        "peak_cache_bytes", "prefix_hit_ratio", "rejected",
+    ]  # fmt: skip
+    assert all(list(found[name]) == ["p50", "p90", "p99"] for name in ("ttft_s", "tpot_s", "e2e_s"))
+    result = simulate(synthetic_trace(requests=50, rate=5.0), Deployment(load("llama-3-8b"), accelerator("h100-sxm")))
+    assert found == result.summary(Slo(ttft=0.5, tpot=0.05))
+    assert found == command.json(
+        *SERVE, "--rate", "5", "--requests", "50", "--slo", "tpot=0.05,ttft=0.5", "--seed", "0"
+    )
+
+
+def test_serve_reads_traces_and_takes_policies(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "mooncake.jsonl"
+    row = {"timestamp": 0, "input_length": 1024, "output_length": 5, "hash_ids": [0, 1]}
+    path.write_text("\n".join(json.dumps(row) for _ in range(3)))
+    for policy in ("static", "continuous", "chunked", "disaggregated"):
+        found = command.json(*SERVE, "--trace", str(path), "--policy", policy)
+        assert (found["requests"], found["prefix_hit_ratio"], found["rejected"]) == (3, pytest.approx(2 / 3), [])
+    assert command.json(*SERVE, "--trace", str(path), "--replicas", "3")["prefix_hit_ratio"] == 0
+    text = command(*SERVE, "--trace", str(path), "--preempt", "swap", "--slo", "e2e=9")
+    assert "3 requests" in text
+    assert "within e2e ≤ 9 s" in text
+    assert "66.7% of the prompts' blocks" in text
+    path.write_text(path.read_text()[:-9])
+    assert f"{path}:3: not a JSON object: is the line whole?" in command(*SERVE, "--trace", str(path), code=2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([*SERVE], "one of the arguments --trace --rate is required"),
+        ([*SERVE, "--rate", "0"], "--rate: must be a number above 0, got '0'"),
+        ([*SERVE, "--rate", "5", "--slo", "ttft"], "--slo: must read like ttft=0.5"),
+        ([*SERVE, "--rate", "5", "--slo", "speed=3"], "--slo: must read like ttft=0.5"),
+        ([*SERVE, "--rate", "5", "--policy", "orca"], "invalid choice: 'orca'"),
+        ([*SERVE, "--rate", "5", "--like", "azure"], "unknown trace 'azure'"),
+        ([*SERVE, "--trace", "/nowhere/trace.csv"], "/nowhere/trace.csv: cannot be read"),
+        (["serve", "llama-3-70b", "--on", "h100-sxm", "--rate", "5"], "llama-3-70b does not fit on h100-sxm"),
         (["size", "llama-3-9b", "--on", "h100-sxm"], "unknown model 'llama-3-9b'; did you mean llama-3-8b"),
         (["size", "llama-3-8b", "--on", "h100-smx"], "unknown accelerator 'h100-smx'; did you mean h100-sxm"),
         (["size", "llama-3-8b", "--on", "h100"], "accelerator 'h100' is ambiguous"),
@@ -316,3 +359,55 @@ def test_inspect_tells_towers_experts_and_quantization_apart(command: Command) -
     assert gemma["params"] - gemma["text_params"] == 423_060_336
     assert qwen["active_params"] == 3_353_032_704 < qwen["params"] == 30_532_122_624
     assert command.json("inspect", "gpt-oss-20b")["weight_bytes"] == 13_761_264_768
+
+
+def test_solve_gives_the_root_and_what_can_be_had(command: Command) -> None:
+    found = command.json("solve", "batch", *SIZE[1:], "--latency", "0.02", "--context", "8192")
+    assert (found["usable"], found["fits"], found["method"]) == (48, True, "closed form")
+    assert found["value"] == pytest.approx(48.1769, rel=1e-5)
+    assert "usable 48" in command("solve", "batch", *SIZE[1:], "--latency", "0.02", "--context", "8192")
+    refused = command("solve", "batch", *SIZE[1:], "--latency", "0.002", code=2)
+    assert refused == "costmodel solve: error: no batch reaches 2 ms: reading the weights alone takes 4.48 ms\n"
+    cost = command.json(
+        "solve", "utilisation", *SIZE[1:], "--dollars-per-million", "1", "--price", "3", "--batch", "32"
+    )
+    assert 0 < cost["value"] < 1
+
+
+def test_what_if_ranks_the_levers(command: Command) -> None:
+    found = command.json("what-if", *SIZE[1:], "--batch", "32", "--context", "8192")
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    assert found["elasticities"] == dict(d.elasticities(batch=32, context=8192).levers)
+    assert (found["bound"], found["other_branch"]) == ("memory", None)
+    assert "bandwidth" in command("what-if", *SIZE[1:], "--metric", "dollars_per_million", "--price", "3")
+
+
+def test_sweep_prints_one_row_for_each_point(command: Command) -> None:
+    axes = ("batch=1,8", "context=1024:8193:7168", "weights=bf16,int4")
+    found = command.json("sweep", *SIZE[1:], *axes)
+    assert len(found["points"]) == 8
+    small = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), weights="int4").decode(8, 8192)
+    point = {"batch": 8, "context": 8192, "weights": "int4"}
+    row = next(p for p in found["points"] if p.items() >= point.items())
+    assert row["latency"] == small.seconds_per_token
+    assert command("sweep", *SIZE[1:], *axes, "--csv").splitlines()[0] == (
+        "batch,context,weights,latency,throughput,memory"
+    )
+    assert "latency [s]" in command("sweep", *SIZE[1:], "batch=1,8")
+    for bad in ("batch", "batch=x", "batch=1:2:3:4", "parallel=0", "speed=1,2", "batch=1:20001"):
+        assert "costmodel sweep: error: " in command("sweep", *SIZE[1:], bad, code=2)
+
+
+def test_plan_names_the_best_and_the_reasons(command: Command) -> None:
+    asked = ("--rate", "5", "--prompt", "1000", "--generated", "300", "--latency", "0.02", "--weights", "bf16", "int4")
+    found = command.json("plan", "llama-3-8b", "--on", "h100-sxm=3", "l40s=1", *asked)
+    assert (found["best"]["hardware"], found["best"]["weights"], found["best"]["dollars_per_hour"]) == (
+        "l40s",
+        "int4",
+        1,
+    )
+    assert found["runner_up"]["hardware"] == "h100-sxm"
+    assert len(found["rejected"]) == 2
+    assert "the cheapest: $1.00 an hour" in command("plan", "llama-3-8b", "--on", "h100-sxm=3", "l40s=1", *asked)
+    for bad in ("l40s", "l40s=free", "l40s=-1"):
+        assert "costmodel plan: error: " in command("plan", "llama-3-8b", "--on", bad, *asked, code=2)

@@ -11,6 +11,7 @@ from costmodel import Deployment, load
 from costmodel.cli import main
 from costmodel.common.errors import CostModelError
 from costmodel.host import Host, ideal_seconds, measure_host, read_bandwidth
+from costmodel.lab.decoder import TinyDecoder
 
 SMALL = {"rounds": 2, "size": 2**24, "side": 256}
 
@@ -49,6 +50,7 @@ def test_more_to_read_takes_longer() -> None:
 
 def test_the_command(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     monkeypatch.setattr("costmodel.cli.host.measure_host", lambda rounds: host)
+    monkeypatch.setattr("costmodel.lab.smollm.load_smollm2", lambda: (TinyDecoder(), None))  # page 16 runs the real one
     assert main(["host", "--rounds", "1", "--prompt", "8", "--context", "8", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["bandwidth"] == host.together.bandwidth

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import CostModelError, Deployment, accelerator, load, stated_model
@@ -23,6 +23,7 @@ ASKED = st.sampled_from(
 )
 
 
+@settings(max_examples=40)
 @given(d=DEPLOYMENTS, asked=ASKED, batch=st.integers(1, 300), context=st.integers(64, 20_000))
 def test_solving_undoes_evaluating(d: Deployment, asked: tuple[str, str], batch: int, context: int) -> None:
     """The metric at the root is the target; where the metric moves with the lever, the root is where it came from."""
@@ -148,6 +149,15 @@ def test_what_a_model_lacks_is_said() -> None:
         Deployment(load("mamba-2.8b-hf"), H100, weights="bf16").solve("kv_heads", latency=0.02)
     with pytest.raises(CostModelError, match=r"every context meets latency 1 s: it is at most"):
         Deployment(load("mistral-7b-v0.1"), H100).solve("context", latency=1, batch=8)
+
+
+def test_a_calibrated_forecast_is_solved_alike() -> None:
+    d = Deployment(load("llama-3-8b"), H100, calibrated=True)
+    step = d.decode(24, 2048)
+    assert d.solve("batch", latency=step.seconds_per_token, context=2048).usable == 24
+    assert d.solve("batch", latency=0.02).usable < LLAMA.solve("batch", latency=0.02).usable  # slower than the bound
+    with pytest.raises(CostModelError, match=r"weight_bits cannot be turned in a calibrated forecast"):
+        d.solve("bits", latency=0.02)
 
 
 def test_scaling_book_batch() -> None:

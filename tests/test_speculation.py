@@ -166,6 +166,13 @@ def test_fewer_bits_for_the_draft_alone_make_it_cheaper() -> None:
     assert narrow.cost_ratio(1, 1024) < PAIR.cost_ratio(1, 1024) / 3
 
 
+def test_a_copy_of_the_target_in_fewer_bits_as_its_draft() -> None:
+    llama = load("llama-3-8b")
+    own = Speculation(llama, H100, llama, draft_weights="int4")
+    assert own.plain_seconds(1, 512) == Speculation(llama, H100).plain_seconds(1, 512)
+    assert 0.25 < own.cost_ratio(1, 512) < 0.27
+
+
 @pytest.mark.parametrize(("rate", "guesses"), [(0.8, 4), (0.8, None), (0.5, 2), (0.3, None)])
 def test_the_last_batch_that_pays_is_that_of_a_plain_search(rate: float, guesses: int | None) -> None:
     found = PAIR.largest_paying_batch(rate, context=512, gamma=guesses, at_most=6)

@@ -13,7 +13,7 @@ from tests.test_sizing import H100, LLAMA
 DENSE = st.sampled_from(["llama-2-7b", "llama-3-8b", "gemma-2-9b", "mistral-7b-v0.1", "qwen3-0.6b", "8b"])
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     name=DENSE, weights=st.sampled_from(["bf16", "fp8", "int4", "mxfp4"]), tensor=st.sampled_from([1, 2, 4]),
     batch=st.lists(st.integers(1, 512).map(lambda n: 4 * n), min_size=1, max_size=3, unique=True),
@@ -75,12 +75,12 @@ def test_axes_units_and_the_deployment_are_labelled() -> None:
 
 
 def test_formats_accelerators_and_spreads_are_axes() -> None:
-    spreads = [Parallel(), Parallel(tensor=2)]
+    spreads = [Parallel(), 2]
     found = LLAMA.sweep(accelerator=["h100-sxm", "h200-sxm"], weights=["bf16", "int4"], parallel=spreads, batch=[1, 8])
     assert found.latency.dims == ("accelerator", "weights", "parallel", "batch")
     assert "weights" not in found.attrs
     point = found.latency.sel(accelerator="h200-sxm", weights="int4", parallel="tensor 2", batch=8)
-    d = Deployment(LLAMA.model, accelerator("h200-sxm"), weights="int4", parallel=spreads[1])
+    d = Deployment(LLAMA.model, accelerator("h200-sxm"), weights="int4", parallel=Parallel(tensor=2))
     assert float(point) == d.decode(8, 1024).seconds_per_token
 
 

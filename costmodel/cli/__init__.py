@@ -15,6 +15,10 @@ COMMANDS = {
     "models": "list the models known by name, or write one out as a config.json",
     "hardware": "list the accelerators on record: dense peaks, bandwidth, capacity, source",
     "explain": "show a quantity's formula, its symbols with meaning and unit, and its value for a model",
+    "solve": "which batch, bandwidth, bits, … meets a target; or what forbids it",
+    "what-if": "what to change first: every lever's effect on latency, throughput, memory or dollars",
+    "sweep": "latency, throughput, memory, … over axes of batch, context, formats, hardware",
+    "plan": "the cheapest deployment that keeps its promises, the runner-up, and why not the others",
     "evidence": "published measurements against the bound and the calibrated forecast; checks a CSV of yours, too",
     "host": "measure this machine: bandwidth, matrix multiplication, a real small model against its forecast",
     "explore": "write the interactive page: sliders over the same formulas, one offline HTML file",
@@ -29,7 +33,7 @@ def parser(asked: str | None) -> argparse.ArgumentParser:
     for name, about in COMMANDS.items():
         sub = commands.add_parser(name, help=about, description=about)
         if name == asked:
-            command = import_module(f"costmodel.cli.{name}")
+            command = import_module(f"costmodel.cli.{name.replace('-', '_')}")
             command.add_arguments(sub)
             sub.set_defaults(run=command.run)
     return top

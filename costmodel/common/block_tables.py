@@ -153,18 +153,18 @@ class BlockTables:
         group = {sequence: self._of(sequence) for sequence in sequences}
         if to.block_tokens != self.block_tokens:
             raise CostModelError(f"blocks of {self.block_tokens} tokens do not fit blocks of {to.block_tokens}")
-        for sequence, s in group.items():
+        for sequence in group:
             to._new(sequence)
-            self.truncate(sequence, s.length)  # returns what is reserved
-        moved = dict.fromkeys(block for s in group.values() for block in s.blocks)
+        written = {sequence: s.blocks[: blocks_of(s.length, self.block_tokens)] for sequence, s in group.items()}
+        moved = dict.fromkeys(block for blocks in written.values() for block in blocks)
         to.pool.require(len(moved))
         for sequence, s in group.items():
-            for block in s.blocks:
+            for block in written[sequence]:
                 if moved[block] is None:
                     moved[block] = to.pool.take()
                 else:
                     to.pool.share(moved[block])
-            to._sequences[sequence] = _Sequence(s.length, [moved[block] for block in s.blocks])
+            to._sequences[sequence] = _Sequence(s.length, [moved[block] for block in written[sequence]])
             self.free(sequence)
         return list(moved.items())
 

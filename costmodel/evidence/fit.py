@@ -68,8 +68,8 @@ class Design:
         rest = np.bincount(part[~overlapped], terms[~overlapped], self.parts)
         seconds = np.bincount(self.row_of, self.times * (together + rest), self.rows)
         share = self.times[part] * np.where(overlapped, terms**2 / np.maximum(together[part], 1e-30), terms)
-        slopes = np.zeros((self.rows, len(logs)))
-        np.add.at(slopes, self.row_of[part], share[:, None] * self.powers)
+        first = np.searchsorted(self.row_of[part], np.arange(self.rows))  # terms stand in the order of their rows
+        slopes = np.add.reduceat(share[:, None] * self.powers, first)
         return seconds, slopes / seconds[:, None]
 
 

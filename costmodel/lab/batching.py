@@ -18,17 +18,25 @@ class ServingRun:
     Attributes
     ----------
     lengths : steps that each request takes, in order of arrival
-    starts : the step at which each begins
-    held : the slot of each
+    begun : when and where each begins, as slots·step + slot: one integer for both
     slots : how many there are
     steps : until the last request ends
     """
 
-    lengths: tuple[int, ...]
-    starts: tuple[int, ...]
-    held: tuple[int, ...]
+    lengths: list[int]
+    begun: list[int]
     slots: int
     steps: int
+
+    @property
+    def starts(self) -> list[int]:
+        """The step at which each request begins."""
+        return [code // self.slots for code in self.begun]
+
+    @property
+    def held(self) -> list[int]:
+        """The slot of each request."""
+        return [code % self.slots for code in self.begun]
 
     @property
     def utilization(self) -> float:
@@ -74,13 +82,12 @@ def simulate_static_batching(lengths: Iterable[int], slots: int) -> ServingRun:
     [[0, 1], [0, None], [0, None], [0, None], [2, 3]]
     """
     checked, slots = _checked(lengths, slots)
-    starts, held, step = [], [], 0
+    begun, step = [], 0
     for first in range(0, len(checked), slots):
         batch = checked[first : first + slots]
-        starts += [step] * len(batch)
-        held += range(len(batch))
+        begun += range(slots * step, slots * step + len(batch))
         step += max(batch)
-    return ServingRun(tuple(checked), tuple(starts), tuple(held), slots, step)
+    return ServingRun(checked, begun, slots, step)
 
 
 def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingRun:
@@ -105,13 +112,12 @@ def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingR
     (4, 0.875)
     """
     checked, slots = _checked(lengths, slots)
-    free = list(range(slots))  # slot + slots·(when it falls free): one integer, ordered by time and then by slot
+    free = list(range(slots))  # slots·(when it falls free) + slot: ordered by time, then by slot
     begun = []
     for length in checked:
         begun.append(free[0])
         heapreplace(free, free[0] + slots * length)
-    starts, held = tuple(code // slots for code in begun), tuple(code % slots for code in begun)
-    return ServingRun(tuple(checked), starts, held, slots, max(free) // slots)
+    return ServingRun(checked, begun, slots, max(free) // slots)
 
 
 def _checked(lengths: Iterable[int], slots: int) -> tuple[list[int], int]:

@@ -20,7 +20,8 @@ def _slots(axes: Axes, run: ServingRun, color: str) -> None:
     """One bar per request in its slot's row."""
     axes.axvspan(0, run.steps, color=LIGHT, zorder=0)
     for slot in range(run.slots):
-        bars = [(run.starts[r], run.lengths[r]) for r, held in enumerate(run.held) if held == slot]
+        requests = zip(run.held, run.starts, run.lengths, strict=True)
+        bars = [(start, length) for held, start, length in requests if held == slot]
         axes.broken_barh(bars, (slot + 0.6, 0.8), facecolor=color, edgecolor="white", linewidth=1)
     axes.axvline(run.steps, color=GREY, linewidth=1.2)
     axes.grid(visible=False)

@@ -133,7 +133,7 @@ def measured_against_estimate() -> Figure:
         axes.legend(loc="lower right", fontsize=10)
         beyond = sum(row.speedup > row.most_of_text for row in LEVIATHAN)
         title = (
-            f"{beaten} of {len(LEVIATHAN)} measurements beat the formula, {beyond} of them any text\nwith that average"
+            f"{beaten} of {len(LEVIATHAN)} measurements beat the formula,\n{beyond} of them any text with that average"
         )
         label(axes, title=title, x="times as fast (Leviathan et al., table 2)")
     return figure

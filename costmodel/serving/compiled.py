@@ -17,9 +17,9 @@ from costmodel.serving import interval as closed_forms
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.formula import Polynomial
 from costmodel.serving.interval import interval, steps_until, stretch
+from costmodel.serving.log import Log
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
-from costmodel.serving.replica import Log
 from costmodel.serving.trace import Trace
 
 LIMIT = 2.0**61  # an interval's ticks, and what is multiplied on the way
@@ -47,23 +47,22 @@ def serve(trace: Trace, costs: PassCosts, policy: Policy) -> Log:
     """
     _refuse(trace, costs, policy)
     core, memory, tps = _compiled(), Memory(costs, policy), costs.ticks_per_s
-    needs = np.array([memory.bytes(tokens) for tokens in (trace.prompt + trace.output - 1).tolist()], dtype=np.int64)
+    tokens = -(-(trace.prompt + trace.output - 1) // policy.block) * policy.block
+    needs = -(-(int(costs.cache.constant) + int(costs.cache.slope) * tokens) // costs.cache_unit)
     able = np.flatnonzero(needs <= memory.budget)
     log = Log([None] * len(trace), [None] * len(trace))
     log.rejected = {
         int(i): memory.refusal(int(trace.prompt[i] + trace.output[i] - 1))
         for i in np.flatnonzero(needs > memory.budget)
     }
-    arrival = np.array([divmod(costs.ticks(s), tps) for s in trace.arrival[able].tolist()], dtype=np.int64).reshape(
-        -1, 2
-    )
+    arrival = _arrivals(trace.arrival[able], costs)
     prompt, output = trace.prompt[able], trace.output[able]
     prefill = [_column(formula, prompt) for formula in costs.prefills]
     one = prompt == 1
     for values, line in zip(prefill, costs.lines, strict=False):
         values[one] = line.at(1)[0]
     most = max(policy.slots, policy.prefill_tokens, int(prompt.max(initial=1))) + 1
-    shared = [np.array([costs.shared(side, n) for n in range(most)], dtype=np.int64) for side in (0, 1)]
+    shared = _shared(costs, most)
     line = np.array([[line.constant, line.slope] for line in costs.lines], dtype=np.int64)
     times = np.zeros((2, len(able), 2), dtype=np.int64)
     counts = np.zeros(4, dtype=np.int64)  # steps, events, busy seconds and ticks
@@ -74,8 +73,12 @@ def serve(trace: Trace, costs: PassCosts, policy: Policy) -> Log:
     if found[0] == OVERFLOW:
         raise CostModelError("an interval is too long for 64-bit ticks; use compiled=False")
     for into, part in ((log.first, times[0]), (log.last, times[1])):
-        for place, (seconds, ticks) in zip(able.tolist(), part.tolist(), strict=True):
-            into[place] = seconds * tps + ticks
+        ticks = [seconds * tps + rest for seconds, rest in part.tolist()]
+        if len(able) == len(trace):
+            into[:] = ticks
+        else:
+            for place, tick in zip(able.tolist(), ticks, strict=True):
+                into[place] = tick
     log.peak, log.held = int(found[0]), found[1]
     log.steps, log.events, log.busy = int(counts[0]), int(counts[1]), int(counts[2]) * tps + int(counts[3])
     return log
@@ -88,12 +91,39 @@ def _refuse(trace: Trace, costs: PassCosts, policy: Policy) -> None:
         "preemption": policy.preemption is not None,
         "priorities": trace.priority is not None,
         "shared blocks": trace.blocks is not None and policy.prefix_blocks != 0,
-        "windows or chunks of attention": any(line.windows or line.chunks for line in costs.lines),
+        "windows or chunks of attention": costs.breaks,
         f"ticks as fine as 1/{costs.ticks_per_s} s": costs.ticks_per_s >= 2**52,
     }
     for what, present in limits.items():
         if present:
             raise CostModelError(f"the compiled core does not serve {what}; use compiled=False")
+
+
+def _shared(costs: PassCosts, most: int) -> np.ndarray:
+    """What a pass over 0 … most − 1 tokens shares: a row of compute, a row of memory."""
+    found = np.empty((2, most), dtype=np.int64)
+    found.T[:] = [costs.shared(n) for n in range(most)] if costs.mixture else costs.shared(1)
+    return found
+
+
+def _arrivals(seconds: np.ndarray, costs: PassCosts) -> np.ndarray:
+    """Each time as whole seconds and ticks, rounded up as `PassCosts.ticks` does.
+
+    From 1 s on, a float's fraction is k/2⁵² exactly; k·ticks/2⁵² is worked out in halves of 26 bits.
+    """
+    tps, half, rest = costs.ticks_per_s, 2**26, 2**26 - 1
+    found = np.empty((len(seconds), 2), dtype=np.int64)
+    whole = np.floor(seconds)
+    k = ((seconds - whole) * 2.0**52).astype(np.int64)
+    (high, low), (tick_high, tick_low) = (k // half, k & rest), divmod(tps, half)
+    middle = high * tick_low + low * tick_high
+    remainder = (middle & rest) * half + low * tick_low
+    ticks = high * tick_high + middle // half + (remainder + 2**52 - 1) // 2**52
+    found[:, 0], found[:, 1] = whole + ticks // tps, ticks % tps
+    early = np.flatnonzero(seconds < 1)
+    for place, at in zip(early.tolist(), seconds[early].tolist(), strict=True):
+        found[place] = divmod(costs.ticks(at), tps)
+    return found
 
 
 def _column(formula: Polynomial, prompt: np.ndarray) -> np.ndarray:

@@ -74,6 +74,7 @@ class PassCosts:
     compute, memory, cache : a decoding sequence's share of the step and the bytes it keeps, linear between breaks in S;
         the cache in units of 1/cache_unit byte
     lines, breaks : the three; whether any of them breaks
+    mixture : whether there are experts
 
     Examples
     --------
@@ -98,12 +99,13 @@ class PassCosts:
         )
         self.ticks_per_s = lcm(2, *(d for side in sides for d in side.denominators()))
         units = [self.ticks_per_s / side.rate for side in sides]
-        self._shared = [int(side.shared * unit) for side, unit in zip(sides, units, strict=True)]
+        self._shared = tuple(int(side.shared * unit) for side, unit in zip(sides, units, strict=True))
         self._experts = [
-            (float(unit), [_fraction_pair(term) for term in Add.make_args(side.experts)]) if side.experts != 0 else None
+            [(float(unit), *_power(term)) for term in Add.make_args(side.experts) if term != 0]
             for side, unit in zip(sides, units, strict=True)
         ]
-        self._seen: list[dict[int, int]] = [{}, {}]
+        self.mixture = any(self._experts)
+        self._seen: dict[int, tuple[int, int]] = {}
         self.compute, self.memory = (
             Piecewise(side.decode.scaled(unit)) for side, unit in zip(sides, units, strict=True)
         )
@@ -112,7 +114,7 @@ class PassCosts:
         self.cache_unit = lcm(*kept.denominators)
         self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
         self.lines = (self.compute, self.memory, self.cache)
-        self.breaks = any(line.windows or line.chunks for line in self.lines)
+        self.breaks = any(line.breaks for line in self.lines)
 
     @staticmethod
     def _totals(model: Model, widths: Widths) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
@@ -121,30 +123,23 @@ class PassCosts:
 
     def lines_at(self, context: int) -> tuple[tuple[int, int], ...]:
         """Each line's value at S and its growth a step."""
-        if self.breaks:
-            return tuple(line.at(context) for line in self.lines)
-        c, m, h = self.lines
-        return (
-            (c.constant + c.slope * context, c.slope),
-            (m.constant + m.slope * context, m.slope),
-            (h.constant + h.slope * context, h.slope),
-        )
+        return self.compute.at(context), self.memory.at(context), self.cache.at(context)
 
     def last(self, context: int) -> int | None:
         """The last context for which all three pieces at S hold; None if they never end."""
         ends = [end for line in self.lines if (end := line.last(context)) is not None]
         return min(ends, default=None)
 
-    def shared(self, side: int, tokens: int) -> int:
-        """Weights, and the experts that `tokens` tokens are expected to use, to the nearest tick; side 0 computes."""
-        experts = self._experts[side]
-        if experts is None:
-            return self._shared[side]
-        seen = self._seen[side]
-        if tokens not in seen:
-            unit, terms = experts
-            seen[tokens] = self._shared[side] + round(sum(unit * c * base**tokens for c, base in terms))
-        return seen[tokens]
+    def shared(self, tokens: int) -> tuple[int, int]:
+        """Weights, and the experts that `tokens` tokens are expected to use, to the nearest tick: (compute, memory)."""
+        if not self.mixture:
+            return self._shared
+        if tokens not in self._seen:
+            self._seen[tokens] = tuple(
+                base + round(sum(unit * c * share**tokens for unit, c, share in terms))
+                for base, terms in zip(self._shared, self._experts, strict=True)
+            )
+        return self._seen[tokens]
 
     def prefill(self, tokens: int, context: int) -> tuple[int, int]:
         """What T new tokens over S add to a pass, one of them being a decode step: (compute, memory) [tick]."""
@@ -156,7 +151,7 @@ class PassCosts:
         """One pass: a token for each of `contexts`, and T tokens over S for each of `chunks` [tick]."""
         contexts, chunks = list(contexts), list(chunks)
         tokens = len(contexts) + sum(t for t, _ in chunks)
-        compute, memory = self.shared(0, tokens), self.shared(1, tokens)
+        compute, memory = self.shared(tokens)
         for context in contexts:
             compute, memory = compute + self.compute.at(context)[0], memory + self.memory.at(context)[0]
         for t, s in chunks:
@@ -186,7 +181,7 @@ class PassCosts:
         return ticks / self.ticks_per_s
 
 
-def _fraction_pair(term: Expr) -> tuple[float, float]:
+def _power(term: Expr) -> tuple[float, float]:
     """c·q^(B·T) as (c, q)."""
     power = next(p for p in term.atoms(Pow) if p.exp.has(B))
     return float(term / power), float(power.base ** (power.exp / (B * T if power.exp.has(T) else B)))

@@ -61,27 +61,28 @@ class Decoding:
     def __len__(self) -> int:
         return len(self.members)
 
-    def _next_serial(self) -> int:
-        self._serial += 1
-        return self._serial
-
     def join(self, who: Sequence) -> None:
         """A sequence whose cache is ready decodes from the next step on."""
         who.offset = who.cached - self.step
         who.ends = self.step + who.output - who.made
-        who.joined = self._next_serial()
+        self._serial += 1
+        who.joined = self._serial
         self.members[who.index] = who
         if who.made < who.output:
             heappush(self._ends, (who.ends, who.joined, who))
         self._draw(who)
 
     def leave(self, who: Sequence) -> None:
-        """A sequence stops decoding; `cached` and `made` say how far it came."""
-        who.cached = who.offset + self.step
-        who.made = who.output - max(0, who.ends - self.step)
+        """A sequence decodes no more."""
         who.joined = 0
         del self.members[who.index]
         self._erase(who)
+
+    def interrupt(self, who: Sequence) -> None:
+        """A sequence leaves before its answer is complete; `cached` and `made` say how far it came."""
+        who.cached = who.offset + self.step
+        who.made = who.output - (who.ends - self.step)
+        self.leave(who)
 
     def _draw(self, who: Sequence) -> None:
         """Add its lines as they run from the next step on, and note where they break."""
@@ -94,7 +95,8 @@ class Decoding:
         if costs.breaks:
             last = costs.last(context)
             if last is not None:
-                who.drawn = self._next_serial()
+                self._serial += 1
+                who.drawn = self._serial
                 heappush(self._breaks, (last - who.offset, who.drawn, who))
 
     def _erase(self, who: Sequence) -> None:
@@ -122,12 +124,9 @@ class Decoding:
 
     def lines(self) -> tuple[int, int, int, int]:
         """The next step's compute and memory ticks, each followed by its growth a step."""
-        costs, step, count = self.costs, self.step, len(self.members)
         (compute, memory, _), (faster, slower, _) = self.base, self.grows
-        return (
-            costs.shared(0, count) + compute + faster * step, faster,
-            costs.shared(1, count) + memory + slower * step, slower,
-        )  # fmt: skip
+        c, m = self.costs.shared(len(self.members))
+        return c + compute + faster * self.step, faster, m + memory + slower * self.step, slower
 
     def advance(self, steps: int) -> list[Sequence]:
         """Go so many steps on, none past the horizon; whose answers are complete, in the order they joined."""

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Sequence
+from costmodel.serving.log import Log
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
-from costmodel.serving.replica import Log, Replica
+from costmodel.serving.replica import Replica
 
 COUNTED = ("steps", "events", "busy", "held", "preempted", "hits", "asked")
 

@@ -97,6 +97,7 @@ class Piecewise:
         self.slope: int | Fraction = 0
         self.windows: list[tuple[int | Fraction, int]] = []
         self.chunks: list[tuple[int | Fraction, int]] = []
+        self.breaks = bool(formula.atoms)
         for coefficient, one, place in formula.terms:
             if one:
                 raise CostModelError("a decode step is not linear in the context")
@@ -119,6 +120,8 @@ class Piecewise:
     def at(self, context: int) -> tuple[int, int]:
         """Value at S, and by how much it grows a step until the piece ends."""
         value, slope = self.constant + self.slope * context, self.slope
+        if not self.breaks:
+            return value, slope
         for coefficient, window in self.windows:
             if context < window:
                 value, slope = value + coefficient * context, slope + coefficient

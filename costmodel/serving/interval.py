@@ -63,10 +63,13 @@ def fewest_steps(first: Number, growth: Number, steps: int, target: Number) -> i
     slack = 2.0 * first - growth
     n = int(4.0 * target / (slack + sqrt(slack * slack + 8.0 * growth * target)))
     n = min(max(n, 1), steps)
-    while n < steps and line_sum(first, growth, n) < target:
+    reached = line_sum(first, growth, n)
+    while n < steps and reached < target:
+        reached += first + growth * n
         n += 1
-    while n > 1 and line_sum(first, growth, n - 1) >= target:
+    while n > 1 and reached - (first + growth * (n - 1)) >= target:
         n -= 1
+        reached -= first + growth * n
     return n
 
 
@@ -80,18 +83,21 @@ def steps_until(c0: Number, c1: Number, m0: Number, m1: Number, steps: int, targ
     """
     if target <= 0:
         return 1
+    if c0 < m0:
+        c0, c1, m0, m1 = m0, m1, c0, c1
+    if c1 >= m1:  # what binds first binds throughout
+        return fewest_steps(c0, c1, steps, target)
     split = crossover(c0, c1, m0, m1, steps)
-    (a0, a1), (b0, b1) = ((c0, c1), (m0, m1)) if c0 >= m0 else ((m0, m1), (c0, c1))
-    before = line_sum(a0, a1, split)
+    before = line_sum(c0, c1, split)
     if split == steps or target <= before:
-        return fewest_steps(a0, a1, split, target)
-    return split + fewest_steps(b0 + b1 * split, b1, steps - split, target - before)
+        return fewest_steps(c0, c1, split, target)
+    return split + fewest_steps(m0 + m1 * split, m1, steps - split, target - before)
 
 
 def stretch(
     c0: Number, c1: Number, m0: Number, m1: Number, held: Number, grows: Number, steps: int
 ) -> tuple[Number, Number]:
-    """The interval, and Σ (duration of step i)·(held + grows·i): the integral over time of what grows by `grows` a step.
+    """The interval, and Σ (duration of step i)·(held + grows·i): the integral over time of what grows every step.
 
     Examples
     --------
@@ -99,12 +105,12 @@ def stretch(
     >>> stretch(0, 3, 10, 1, 5, 2, 8) == (sum(each), sum(t * (5 + 2 * i) for i, t in enumerate(each)))
     True
     """
-    split = crossover(c0, c1, m0, m1, steps)
     if c0 < m0:
         c0, c1, m0, m1 = m0, m1, c0, c1
+    if c1 >= m1:  # what binds first binds throughout
+        return _sums(c0, c1, held, grows, steps)
+    split = crossover(c0, c1, m0, m1, steps)
     ticks, integral = _sums(c0, c1, held, grows, split)
-    if split == steps:
-        return ticks, integral
     more, late = _sums(m0 + m1 * split, m1, held + grows * split, grows, steps - split)
     return ticks + more, integral + late
 

@@ -2,32 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Decoding, Sequence
 from costmodel.serving.interval import steps_until, stretch
+from costmodel.serving.log import Log
 from costmodel.serving.memory import Memory
 from costmodel.serving.policy import Policy
 from costmodel.serving.prefix import PrefixStore
-
-
-@dataclass
-class Log:
-    """What happened on a replica; times in ticks."""
-
-    first: list[int | None]  # when each request's first token was out
-    last: list[int | None]  # when its last token was out
-    rejected: dict[int, str] = field(default_factory=dict)  # request -> the reason
-    steps: int = 0  # passes over the model
-    events: int = 0  # times the replica had to think
-    busy: int = 0  # ticks in passes
-    held: int = 0  # Σ ticks x bytes held, in the costs' unit
-    peak: int = 0  # bytes allocated at most
-    preempted: int = 0
-    hits: int = 0  # blocks of prompts that were reused
-    asked: int = 0  # blocks of prompts
 
 
 class Replica:
@@ -61,6 +44,7 @@ class Replica:
         self.decoding = Decoding(costs)
         self.filling: deque[Sequence] = deque()
         self.memory = Memory(costs, policy)
+        self.static, self.chunked = policy.kind == "static", policy.kind == "chunked"
         self.store = None if blocks is None or policy.prefix_blocks == 0 else PrefixStore(policy.prefix_blocks)
         self.blocks = blocks
         self.clock = 0
@@ -69,9 +53,11 @@ class Replica:
     def run(self) -> Log:
         """Serve everything."""
         while True:
-            self._arrive()
-            self._admit()
-            if self.filling and self._may_fill():
+            if self.next is not None and self.next.key[1] <= self.clock:
+                self._arrive()
+            if self.queue:
+                self._admit()
+            if self.filling and (not self.chunked or len(self.decoding) < self.policy.chunk):
                 self._prefill()
             elif self.decoding.members:
                 self._decode()
@@ -100,46 +86,43 @@ class Replica:
     def _admit(self) -> None:
         """Let in whoever is first in line while there is room: slots, memory, and tokens of one prefill pass."""
         policy, queue = self.policy, self.queue
-        if policy.kind == "static" and self.decoding.members:
-            return
-        if not queue:
+        if self.static and self.decoding.members:
             return
         asked = 0
-        while queue and len(self.decoding) + len(self.filling) < policy.slots:
+        members, filling, memory = self.decoding.members, self.filling, self.memory
+        while queue and len(members) + len(filling) < policy.slots:
             who = queue[0][1]
-            new = 0 if who.away else who.context
+            new = 0 if who.away else who.prompt + who.made
             if policy.kind == "continuous" and asked and asked + new > policy.prefill_tokens:
                 return
-            if not self.memory.admits(who, self.decoding, self.filling):
+            if not memory.admits(who, self.decoding, filling):
                 return
             heappop(queue)
-            self.memory.take(who)
+            memory.take(who)
             if who.away:
                 self.clock += who.due
                 who.away, who.due = False, 0
                 self.decoding.join(who)
             else:
                 asked += new
-                who.filled = self._reused(who)
-                self.filling.append(who)
+                if self.store is not None:
+                    who.filled = self._reused(who)
+                filling.append(who)
 
     def _reused(self, who: Sequence) -> int:
         """Tokens of its prompt whose cache is kept from earlier ones; one is always computed."""
-        if self.store is None or who.made:
+        if who.made:
             return 0
         ids, tokens = self.blocks
         return min(who.prompt - 1, tokens * self.store.reuse(ids(who.index)))
 
     # Passes
 
-    def _may_fill(self) -> bool:
-        return self.policy.kind != "chunked" or len(self.decoding) < self.policy.chunk
-
     def _prefill(self) -> None:
         """One pass over prompts: whole ones by themselves, or pieces beside the decoding sequences."""
         decoding, filling, costs = self.decoding, self.filling, self.costs
         beside, room = 0, None
-        if self.policy.kind == "chunked":
+        if self.chunked:
             if decoding.members and self.memory.grows:
                 self._make_room()
             beside = len(decoding)
@@ -157,7 +140,8 @@ class Replica:
             tokens += new
             c, m = costs.prefill(new, who.filled)
             compute, memory = compute + c, memory + m
-        compute, memory = compute + costs.shared(0, tokens), memory + costs.shared(1, tokens)
+        c, m = costs.shared(tokens)
+        compute, memory = compute + c, memory + m
         if beside:
             compute += decoding.base[0] + decoding.grows[0] * decoding.step
             memory += decoding.base[1] + decoding.grows[1] * decoding.step
@@ -168,18 +152,19 @@ class Replica:
         done = decoding.advance(1) if beside else []
         for who in pieces:
             if who.filled == who.prompt + who.made:
-                filling.remove(who) if who is not filling[0] else filling.popleft()
+                filling.popleft()  # those that are done came first
                 self._first_token(who)
-        self._finish(done)
+        if done or self.static:
+            self._finish(done)
 
     def _first_token(self, who: Sequence) -> None:
         """Its prompt is read: a token comes out, and it decodes unless that was all."""
-        who.cached, who.filled = who.context, 0
+        who.cached, who.filled = who.prompt + who.made, 0
         who.made += 1
         if who.made == 1:
             self.log.first[who.index] = self.clock
         whole = who.made == who.output
-        if not whole or self.policy.kind == "static":  # a static batch keeps every slot until it is done
+        if not whole or self.static:  # a static batch keeps every slot until it is done
             self.decoding.join(who)
         else:
             self.memory.give(who)
@@ -195,7 +180,7 @@ class Replica:
         """Answers are complete: their slots and memory are free at once, or when a static batch is over."""
         for who in done:
             self._last_token(who)
-        if self.policy.kind == "static":
+        if self.static:
             members = self.decoding.members
             done = [] if any(self.log.last[index] is None for index in members) else list(members.values())
         for who in done:
@@ -213,12 +198,16 @@ class Replica:
             steps = memory.lasts(decoding, self.filling, decoding.horizon())
         c0, c1, m0, m1 = decoding.lines()
         if self.next is not None and self._heeds_arrivals():
-            steps = steps_until(c0, c1, m0, m1, steps, self.next.key[1] - self.clock)
+            target = self.next.key[1] - self.clock
+            if target < steps * max(c0 + c1 * steps, m0 + m1 * steps):  # no step lasts longer: it may fall in between
+                steps = steps_until(c0, c1, m0, m1, steps, target)
+        lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
         if memory.grows:
             memory.note(decoding, self.filling, steps)
-        lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
         self._pass(steps, lasts, held)
-        self._finish(decoding.advance(steps))
+        done = decoding.advance(steps)
+        if done:
+            self._finish(done)
 
     def _held(self) -> int:
         """What all caches hold in the next step, in the costs' unit; those that are prefilled count in full."""
@@ -230,7 +219,7 @@ class Replica:
 
     def _heeds_arrivals(self) -> bool:
         """Whether one who arrives now could begin: not behind others who wait, nor beside a static batch."""
-        if self.policy.kind == "static":
+        if self.static:
             return False
         return self.prioritised or not self.queue
 
@@ -249,7 +238,7 @@ class Replica:
             victim = max((*self.decoding.members.values(), *self.filling), key=lambda who: who.key)
             self.log.preempted += 1
             if victim.index in self.decoding.members:
-                self.decoding.leave(victim)
+                self.decoding.interrupt(victim)
                 if self.policy.preemption == "swap":
                     victim.away, victim.due = True, self.costs.transfer(victim.cached, self.policy.link)
                     self.clock += victim.due

@@ -8,9 +8,10 @@ from costmodel.exact import whole
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Sequence
 from costmodel.serving.disaggregated import serve_apart
+from costmodel.serving.log import Log
 from costmodel.serving.memory import cache_budget
 from costmodel.serving.policy import Policy
-from costmodel.serving.replica import Log, Replica
+from costmodel.serving.replica import Replica
 from costmodel.serving.results import ServingResult
 from costmodel.serving.trace import Trace
 from costmodel.sizing import Deployment

@@ -10,7 +10,7 @@ from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.exact import Number
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import dollars, joules_per_token, paid_devices
+from costmodel.sizing.money import HOUR, dollars, joules_per_token, paid_devices
 from costmodel.symbols import (
     B,
     K,
@@ -98,7 +98,11 @@ def _used(name: str, symbol: Symbol, plural: str, unit: str = "", *, whole: bool
 
 
 def _stored(name: str, field: str, width: str, symbol: Symbol) -> Lever:
-    now = lambda d, _: getattr(d.widths, width)  # noqa: E731
+    def now(d: Deployment, _: Use) -> Number:
+        if d.calibrated:
+            raise CostModelError(f"{name} cannot be turned in a calibrated forecast: its constants belong to formats")
+        return getattr(d.widths, width)
+
     return Lever(
         name, symbol, name.replace("_", " "), "bit", lambda d, use: (replace(d, **{field: symbol}), use), now, 8
     )
@@ -170,7 +174,8 @@ LEVERS: dict[str, Lever] = {
         Lever("interconnect", interconnect, "interconnect", "byte/s",
               lambda d, use: (_with_accelerator(d, interconnect=interconnect), use), _connected),
         Lever("replicas", replicas, "number of replicas", "", _copied, lambda d, _: d.parallel.replicas, whole=True),
-        _used("price", price, "price", "$/hour"),
+        Lever("price", price, "price", "$/hour", lambda d, use: (d, replace(use, price=HOUR * price)),
+              lambda _, use: None if use.price is None else exact(use.price) / HOUR, HOUR),
         _used("utilisation", utilisation, "utilisation"),
     )
 }  # fmt: skip

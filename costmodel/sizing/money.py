@@ -61,7 +61,7 @@ def dollars_per_million(
     >>> from costmodel import accelerator, load
     >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
     >>> {k: round(v, 4) for k, v in dollars_per_million(d, 3, batch=59, context=8192, utilisation=0.5).items()}
-    {'input': 0.0315, 'output': 0.5994}
+    {'input': 0.0271, 'output': 0.6635}
     """
     prompt = context if prompt is None else prompt
     devices = paid_devices(deployment)
@@ -83,7 +83,7 @@ def joules_per_token(
     --------
     >>> from costmodel import accelerator, load
     >>> round(joules_per_token(Deployment(load("llama-3-8b"), accelerator("h100-sxm")), batch=64), 3)
-    0.08
+    0.078
 
     Raises
     ------

@@ -6,115 +6,20 @@ costs. The context is taken at its longest, prompt + answer, in time and in memo
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import whole
 from costmodel.hardware import accelerator
 from costmodel.model import Model
-from costmodel.parallel import Parallel
+from costmodel.sizing.choice import Choice, Load, Plan, Slo, option_words
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, MILLION, paid_devices
-from costmodel.sizing.words import format_words, spread_words
-from costmodel.tables import Table, with_prefix
+from costmodel.sizing.words import as_spread
+from costmodel.tables import with_prefix
 
 LARGEST_BATCH = 4096  # where memory sets no limit
 ROUNDING = 1e-9  # relative, of the copies needed
-
-
-@dataclass(frozen=True)
-class Slo:
-    """What users are promised: seconds per output token, and seconds to the first token (None: no promise)."""
-
-    latency: float | None = None
-    ttft: float | None = None
-
-
-@dataclass(frozen=True)
-class Load:
-    """What users ask for: requests per second, tokens read and tokens written by each."""
-
-    requests_per_s: float
-    prompt: int
-    generated: int
-
-    def __post_init__(self) -> None:
-        whole(self.prompt, "prompt")
-        whole(self.generated, "generated")
-        if not self.requests_per_s > 0:
-            raise CostModelError(f"requests_per_s must be above 0, got {self.requests_per_s}")
-
-    @property
-    def context(self) -> int:
-        """prompt + generated, the longest a sequence gets."""
-        return self.prompt + self.generated
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One way to serve the load: a deployment at a batch, in so many copies.
-
-    Attributes
-    ----------
-    hardware, deployment, batch : what runs; the copies are in `deployment.parallel.replicas`
-    devices : of all copies
-    latency, ttft : seconds per output token, to the first token [s]
-    dollars_per_hour, dollars_per_million : of everything; of a million output tokens [$]
-    """
-
-    hardware: str
-    deployment: Deployment
-    batch: int
-    devices: int
-    latency: float
-    ttft: float
-    dollars_per_hour: float
-    dollars_per_million: float
-
-    @property
-    def words(self) -> str:
-        """The choice in one line."""
-        return f"{self.devices} x {self.hardware}, {option_words(self.deployment)}, batch {self.batch}"
-
-    @property
-    def order(self) -> tuple[float, float, int]:
-        """Cheaper first, then faster, then the smaller batch."""
-        return self.dollars_per_hour, self.latency, self.batch
-
-
-def option_words(d: Deployment) -> str:
-    """What a choice fixes beside the accelerator and the copies."""
-    return f"{spread_words(replace(d.parallel, replicas=1))}, {format_words(d)}"
-
-
-@dataclass(frozen=True, repr=False)
-class Plan:
-    """The cheapest choice, the next best configuration, and the reason against each other one."""
-
-    best: Choice
-    runner_up: Choice | None
-    rejected: Sequence[tuple[str, str]]
-
-    def table(self) -> Table:
-        """One row for each configuration: what it is, and what speaks for or against it."""
-        rows = [[self.best.words, f"the cheapest: {_price(self.best)}"]]
-        if self.runner_up:
-            rows.append([self.runner_up.words, f"runner-up: {_price(self.runner_up)}"])
-        return Table(["choice", "verdict"], [*rows, *self.rejected])
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
-def _price(c: Choice) -> str:
-    speed = f"{with_prefix(c.latency, 's', 3)} per token, first after {with_prefix(c.ttft, 's', 3)}"
-    return f"${c.dollars_per_hour:.2f} an hour, ${c.dollars_per_million:.3g} per million out; {speed}"
 
 
 def busy_seconds(d: Deployment, load: Load, batch: int) -> float:
@@ -136,7 +41,7 @@ def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, u
 
 def sharded(d: Deployment, ways: object) -> Deployment:
     """One copy spread over several devices; a number is the devices that split every matrix."""
-    return replace(d, parallel=ways if isinstance(ways, Parallel) else Parallel(tensor=ways))
+    return replace(d, parallel=as_spread(ways))
 
 
 def plan(
@@ -185,9 +90,7 @@ def plan(
         reasons = "; ".join(f"{what}: {why}" for what, why in rejected) or "no accelerator was given a price"
         raise CostModelError(f"nothing meets the SLO: {reasons}")
     found.sort(key=lambda c: c.order)
-    best = found[0]
-    dearer = [(c.words, f"dearer: {_price(c)}") for c in found[2:]]
-    return Plan(best, found[1] if len(found) > 1 else None, [*dearer, *rejected])
+    return Plan(found, rejected)
 
 
 def _options(
@@ -202,8 +105,10 @@ def _options(
 def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float, utilisation: float) -> Choice | str:
     """The best batch, or why there is none.
 
-    Latency and memory grow with the batch, the work per request shrinks: the largest batch that is allowed needs the
-    fewest copies, and the smallest batch that needs as few is the fastest.
+    Latency and memory never shrink as the batch grows. A batch is shared by `ways` groups or stages, and the fullest
+    sets the pace, so that within a block of `ways` batches a step takes equally long and the fullest is the best use of
+    it; from block to block the work per request shrinks. So the last two blocks need the fewest copies, and the first
+    block that needs as few is the fastest.
     """
     most = d.largest_batch(load.context)
     most = LARGEST_BATCH if most is None else min(most, LARGEST_BATCH)
@@ -220,10 +125,13 @@ def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float
             return f"one sequence alone takes {alone} per token, {with_prefix(slo.latency, 's', 3)} promised"
         most = _last(lambda batch: step(batch) <= slo.latency, most)
     made = lambda batch: choice(d, hardware, batch, load, price, utilisation)  # noqa: E731
-    fewest = made(most).devices
-    if made(1).devices == fewest:
-        return made(1)
-    return made(1 + _last(lambda batch: made(batch).devices > fewest, most))
+    ways = d.parallel.data * d.parallel.pipeline
+    blocks = ceil(most / ways)
+    full = lambda block: made(min(block * ways, most)).devices  # noqa: E731
+    fewest = min(full(blocks), full(max(1, blocks - 1)))
+    block = 1 if full(1) <= fewest else 1 + _last(lambda n: full(n) > fewest, blocks)
+    batches = range((block - 1) * ways + 1, min(block * ways, most) + 1)
+    return next(one for one in map(made, batches) if one.devices <= fewest)
 
 
 def _last(holds: Callable[[int], bool], most: int) -> int:

@@ -49,7 +49,7 @@ class Questions:
         >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
         >>> found = d.solve("batch", latency=0.020, context=1024)
         >>> found.usable, found.method
-        (371, 'closed form')
+        (372, 'closed form')
         """
         from costmodel.sizing.solve import solve
 

@@ -18,7 +18,7 @@ from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever
 from costmodel.sizing.money import paid_devices
-from costmodel.sizing.words import spread_words
+from costmodel.sizing.words import as_spread, spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
 CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
@@ -58,11 +58,11 @@ def sweep(
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
     options = axes[chosen]
     rest = {name: values for name, values in axes.items() if name != chosen}
-    if isinstance(options, str | Accelerator | Parallel):
+    if isinstance(options, str | int | Accelerator | Parallel):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
     options = list(options)
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
-    axis = xarray.DataArray([_called(one) for one in options], dims=chosen, name=chosen)
+    axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
                           combine_attrs="drop_conflicts")  # fmt: skip
     order = [name for name in axes if name in found.dims]
@@ -73,11 +73,15 @@ def sweep(
 def _set(deployment: Deployment, name: str, value: object) -> Deployment:
     if name == "accelerator" and isinstance(value, str):
         value = accelerator(value)
+    if name == "parallel":
+        value = as_spread(value)
     return replace(deployment, **{name: value})
 
 
-def _called(value: object) -> str:
-    return spread_words(value) if isinstance(value, Parallel) else getattr(value, "name", value)
+def _called(axis: str, value: object) -> str:
+    if axis == "parallel":
+        return spread_words(as_spread(value))
+    return value if isinstance(value, str) else value.name
 
 
 def about(deployment: Deployment) -> dict[str, str | float | int]:
@@ -89,7 +93,7 @@ def about(deployment: Deployment) -> dict[str, str | float | int]:
         "weights": width(d.model.stored_dtype() if d.weights is None else d.weights), "cache": width(d.cache),
         "activations": width(d.activations), "compute": d.compute, "reserve": float(d.reserve),
         "parallel": spread_words(d.parallel),
-        "method": "textbook" if d.textbook else "roofline",
+        "method": "textbook" if d.textbook else "calibrated" if d.calibrated else "roofline",
     }  # fmt: skip
 
 

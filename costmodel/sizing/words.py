@@ -6,6 +6,17 @@ from costmodel.sizing.deployment import Deployment
 WAYS = ("tensor", "data", "expert", "pipeline", "replicas")
 
 
+def as_spread(ways: Parallel | int) -> Parallel:
+    """A spread; a plain number is the devices that split every matrix.
+
+    Examples
+    --------
+    >>> as_spread(4) == Parallel(tensor=4)
+    True
+    """
+    return ways if isinstance(ways, Parallel) else Parallel(tensor=ways)
+
+
 def spread_words(spread: Parallel) -> str:
     """How a model is spread.
 

@@ -132,19 +132,18 @@ class Speculation:
     activations: str | Number = "bf16"
     compute: str = "bf16"
 
-    def _seconds(self, model: Model, ledger: Ledger) -> Number:
-        given = self.draft_weights if model is self.draft else self.weights
+    def _seconds(self, model: Model, given: str | Number | None, ledger: Ledger) -> Number:
         formats = (model.stored_dtype() if given is None else given, self.cache, self.activations)
         widths = Widths(*(tidy(element_bytes(width)) for width in formats))
         return timing(ledger.sized(widths), self.accelerator, self.compute).seconds
 
     def plain_seconds(self, batch: Number = B, context: Number = S) -> Number:
         """One decode step of the target alone [s]."""
-        return self._seconds(self.target, self.target.decode(batch, context))
+        return self._seconds(self.target, self.weights, self.target.decode(batch, context))
 
     def verify_seconds(self, batch: Number = B, context: Number = S, gamma: Number = gamma) -> Number:
         """The target's pass over γ + 1 tokens of each sequence [s]."""
-        return self._seconds(self.target, verify_ledger(self.target, batch, context, gamma))
+        return self._seconds(self.target, self.weights, verify_ledger(self.target, batch, context, gamma))
 
     def _step_seconds(self, batch: Number, context: Number, extra: Number = 0) -> Number:
         """One draft step, of which a share `extra` runs two tokens: the expected ledger under one roofline [s]."""
@@ -154,7 +153,7 @@ class Speculation:
         if extra != 0:
             longer = self.draft.forward(ForwardPass(batch, 2, context))
             step = step.times(1 - extra) + longer.times(extra)
-        return self._seconds(self.draft, step)
+        return self._seconds(self.draft, self.draft_weights, step)
 
     def draft_seconds(self, batch: Number = B, context: Number = S, gamma: int = 1, alpha: Number = alpha) -> Number:
         """The draft's γ steps; the first runs two tokens with probability α^γ, when the last round passed whole [s]."""

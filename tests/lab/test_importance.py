@@ -87,7 +87,7 @@ def trained() -> TinyDecoder:
 
 
 def test_repair_beats_the_cut_and_a_fresh_start() -> None:
-    """Recipe for recipe, the same few tokens and steps; margins are a fifth of what is seen."""
+    """Recipe for recipe, the same few tokens and steps; each margin is at most half of what is seen."""
     parent, few, held_out = trained(), sample(2_000, seed=3), sample(6_000, seed=1)
     calibration = sample(1_024, seed=2).reshape(-1, 32)
     kept = {

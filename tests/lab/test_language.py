@@ -62,7 +62,7 @@ def test_sentences_are_as_frequent_as_their_probability() -> None:
     assert len(ids) / n == pytest.approx(mean_length(), rel=0.01)
 
 
-def test_every_verb_agrees_with_its_subject() -> None:
+def test_every_pronoun_agrees_with_its_subject() -> None:
     number = {form: n for pair in NOUNS for n, form in enumerate(pair)}
     for sentence in words(sample(50_000, seed=2)).split(" . ")[:-1]:
         subject = next(word for word in sentence.split() if word in number)

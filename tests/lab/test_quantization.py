@@ -20,6 +20,7 @@ from costmodel.lab.quantization import (
     quantize,
     relative_error,
     round_to_float,
+    scale_and_minimum,
     unpack,
 )
 from costmodel.lab.quantization.rounding import settled_scale
@@ -229,8 +230,9 @@ def test_ragged_and_single_groups() -> None:
 
 @given(any_matrix, st.integers(2, 8))
 def test_smaller_groups_are_never_coarser(W: np.ndarray, bits: int) -> None:
+    W = np.where(W == 0, W.dtype.type(1e-3), W)  # a group of zeros has scale 1 by definition
     row, group, matrix = (Scheme(bits, g).quantize(W).scales for g in (None, 2, 0))
-    assert group.max() <= row.max() <= matrix.max() or not W.any()
+    assert group.max() <= row.max() <= matrix.max()
 
 
 def test_ties_go_to_even() -> None:
@@ -317,3 +319,15 @@ def test_block_floats(convert: object, size: int) -> None:
 def test_finer_scales_help_nvfp4() -> None:
     W = np.random.default_rng(0).normal(size=(256, 256))
     assert relative_error(W, nvfp4(W)) < 0.9 * relative_error(W, mxfp4(W))
+
+
+def test_a_scale_and_a_minimum() -> None:
+    W = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
+    once = scale_and_minimum(W)
+    assert all(len(np.unique(group)) <= 16 for group in once.reshape(-1, 32))
+    np.testing.assert_array_equal(scale_and_minimum(once), once)
+    assert relative_error(W, once) < 0.09
+    assert not scale_and_minimum(np.zeros((1, 32))).any()
+    for bad, message in ((np.ones((1, 33)), "multiple of the group"), (np.full((1, 32), 1e6), "beyond fp16")):
+        with pytest.raises(CostModelError, match=message):
+            scale_and_minimum(bad)

@@ -98,7 +98,8 @@ def test_the_interval_as_algebra() -> None:
     assert factor(formulas["memory"]).has(M)
     for batch, context, steps in ((1, 100, 500), (256, 500, 300), (200, 4000, 1000)):
         at = {B: batch, S: context, M: steps}
-        c0, m0 = (costs.shared(k, batch) + batch * line.at(context)[0] for k, line in enumerate(costs.lines[:2]))
+        pairs = zip(costs.shared(batch), costs.lines[:2], strict=True)
+        c0, m0 = (shared + batch * line.at(context)[0] for shared, line in pairs)
         c1, m1 = (batch * line.slope for line in costs.lines[:2])
         sums = {"compute": line_sum(c0, c1, steps), "memory": line_sum(m0, m1, steps)}
         for side, ticks in sums.items():

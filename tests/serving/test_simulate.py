@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from costmodel import Deployment, accelerator, load
 from costmodel.common.errors import CostModelError
 from costmodel.serving import PassCosts, Policy, Slo, Trace, serving_study, simulate, synthetic_trace
+from costmodel.serving.compiled import _arrivals
 from costmodel.serving.policy import POLICIES
 from tests.serving.oracle import Reference, Request, requests_of
 from tests.serving.test_oracle import COSTS, costs_of, traces
@@ -210,6 +211,14 @@ def test_the_compiled_core_is_the_plain_one(
     assert fast.rejected == plain.rejected
     assert (fast.steps, fast.peak_cache_bytes, fast.busy_s) == (plain.steps, plain.peak_cache_bytes, plain.busy_s)
     assert fast.held_byte_s == pytest.approx(plain.held_byte_s, rel=1e-12)
+
+
+@given(seconds=st.lists(st.floats(0, 1e9), min_size=1, max_size=20), odd=st.sampled_from(["odd", "memory"]))
+def test_the_compiled_core_reads_the_same_clock(seconds: list[float], odd: str) -> None:
+    costs = costs_of("full", odd, 3)
+    found = _arrivals(np.array([*seconds, 1.0, 0.0, 7.25, 3599.9999999999995]), costs)
+    expected = [divmod(costs.ticks(s), costs.ticks_per_s) for s in (*seconds, 1.0, 0.0, 7.25, 3599.9999999999995)]
+    assert [tuple(row) for row in found.tolist()] == expected
 
 
 @pytest.mark.parametrize(

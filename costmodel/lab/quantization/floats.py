@@ -8,7 +8,7 @@ import numpy as np
 from costmodel.common.errors import CostModelError
 from costmodel.common.float_formats import FloatFormat, float_format
 from costmodel.lab.quantization.groups import from_groups, in_groups
-from costmodel.lab.quantization.rounding import checked_weights
+from costmodel.lab.quantization.rounding import checked_bits, checked_weights
 
 
 def round_to_float(x: np.ndarray, name: str = "fp8-e4m3fn") -> np.ndarray:
@@ -80,3 +80,36 @@ def _in_blocks(W: np.ndarray, size: int, scale_of: object) -> np.ndarray:
     scale = np.where(scale > 0, scale, 1.0)
     rounded = _nearest(parts / scale, float_format("fp4-e2m1")) * scale
     return from_groups(rounded, rows.shape).reshape(W.shape).astype(W.dtype)
+
+
+def scale_and_minimum(W: np.ndarray, bits: int = 4, group: int = 32) -> np.ndarray:
+    """W through d·q + m, 0 ≤ q < 2^bits, with d = (max - min)/(2^bits - 1) and m = min of a group in fp16.
+
+    4 bits in groups of 32 are llama.cpp's Q4_1: 4 + (16 + 16)/32 = 5 bits per weight. What is on such a grid already
+    comes back exactly.
+
+    Parameters
+    ----------
+    W : (rows, columns), columns a multiple of the group, values within fp16's range
+
+    Raises
+    ------
+    CostModelError
+        for a ragged group, or values that fp16 cannot hold
+
+    Examples
+    --------
+    >>> scale_and_minimum([[0.0, 1.0, 2.5, 15.0]], group=4).tolist()
+    [[0.0, 1.0, 2.0, 15.0]]
+    """
+    W, steps = checked_weights(W), 2 ** checked_bits(bits) - 1
+    if W.shape[-1] % group:
+        raise CostModelError(f"columns must be a multiple of the group, {group}, got {W.shape[-1]}")
+    parts = W.reshape(-1, group)
+    low = parts.min(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        d, m = (a.astype(np.float16).astype(W.dtype) for a in ((parts.max(axis=1, keepdims=True) - low) / steps, low))
+    if not (np.isfinite(d).all() and np.isfinite(m).all()):
+        raise CostModelError("W has a value that is NaN, infinite or beyond fp16's 65,504")
+    codes = np.clip(np.rint((parts - m) / np.where(d > 0, d, 1)), 0, steps)
+    return (codes * d + m).reshape(W.shape)

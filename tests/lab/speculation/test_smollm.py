@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from costmodel.common.errors import CostModelError
+from costmodel.lab.quantization.copies import quantized_copy
 from costmodel.lab.smollm import chat_prompt, find_smollm2, load_smollm2
 from costmodel.lab.speculation import LookupDraft, speculative_batch, speculative_generate
 from costmodel.lab.tokenizer import Tokenizer
@@ -49,3 +50,13 @@ def test_copying_is_where_lookup_pays(model: tuple[Decoder, Tokenizer]) -> None:
     assert (logits.argmax(axis=1) == run.new_tokens)[sure].all()
     assert sure.all()
     assert run.tokens_per_pass > 2
+
+
+def test_a_copy_in_four_bits_guesses_well_and_changes_nothing(model: tuple[Decoder, Tokenizer]) -> None:
+    """The file's own grid is 4 bits with a minimum; symmetric groups of 32 are another, so this draft does err."""
+    decoder, _ = model
+    golden = GOLDEN["runs"][0]
+    draft = quantized_copy(decoder, 4, group=32)
+    run = speculative_generate(golden["prompt_ids"], decoder, draft, 16, 3, np.random.default_rng(0), temperature=0)
+    assert run.new_tokens == golden["tokens"][:16]
+    assert 0.4 < run.acceptance <= 1

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from costmodel.common.errors import CostModelError
+from costmodel.lab.quantization import scale_and_minimum
+from costmodel.lab.smollm import find_smollm2, load_smollm2
+from costmodel.lab.text import sample_text
+
+
+def test_the_text_ships_with_the_package() -> None:
+    text = sample_text()
+    assert 800 < len(text.split()) < 1100
+    assert text.isascii()
+    assert len(text.split("\n\n")) == 8
+
+
+def test_the_real_file_is_lossless_on_its_own_grid() -> None:
+    try:
+        find_smollm2()
+    except CostModelError as error:
+        pytest.skip(str(error))
+    decoder, _ = load_smollm2()
+    for layer in decoder.weights.layers[::10]:
+        for matrix in (layer.qkv, layer.output, layer.up, layer.down):
+            stored = matrix.values.T
+            np.testing.assert_array_equal(scale_and_minimum(stored), stored)
