@@ -26,7 +26,7 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
 
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without

@@ -24,6 +24,8 @@ from costmodel.symbols import B, D, S, T, b_kv, b_w
 from costmodel.zoo import preset_config, presets
 from tests.browser import CONTRAST, needs_chromium
 
+pytestmark = pytest.mark.xdist_group("explore")  # one worker writes the page, once
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:

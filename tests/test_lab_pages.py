@@ -50,6 +50,9 @@ SEEN = """() => {
 }"""
 
 
+pytestmark = pytest.mark.xdist_group("lab")  # one worker starts the server, once
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -15,7 +15,10 @@ from tests.browser import CONTRAST, needs_chromium
 
 bs4 = pytest.importorskip("bs4", reason="the extra 'notebooks' is not installed")
 pytest.importorskip("latex2mathml", reason="the extra 'notebooks' is not installed")
-pytestmark = pytest.mark.skipif(find_spec("nbconvert") is None, reason="the extra 'notebooks' is not installed")
+pytestmark = [
+    pytest.mark.xdist_group("site"),  # one worker builds it, once
+    pytest.mark.skipif(find_spec("nbconvert") is None, reason="the extra 'notebooks' is not installed"),
+]
 
 REPOSITORY = Path(__file__).parent.parent
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("[0-9][0-9]_*.ipynb"))

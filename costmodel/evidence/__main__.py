@@ -7,7 +7,8 @@ from costmodel.evidence.fit import family_of, fifth_of, fit, held_out, source_of
 HEADER = """# Constants of the forecast, fitted to data/evidence.csv; written by `python -m costmodel.evidence`.
 #
 # Efficiencies are shares of the recorded rates; layer, step, sequence and all_reduce are seconds; what ends in the name
-# of a software family is a factor by which it departs from the average one (see costmodel/calibration/terms.py).
+# of a software family is a factor by which it departs from the average one (see costmodel/calibration/terms.py);
+# factors that no row speaks for are left out and count as 1.
 """
 ERRORS = (
     "# |forecast/measured - 1| on decode rows with batch and lengths stated, each held out of the fit: one fifth by",
@@ -24,7 +25,7 @@ def written() -> str:
         "source": summary(held_out(source_of).values()),
         "software": summary(held_out(family_of).values()),
     }
-    lines = [HEADER, "[constants]", *(f'"{name}" = {value!r}' for name, value in constants.items())]
+    lines = [HEADER, "[constants]", *(f'"{name}" = {value!r}' for name, value in constants.items() if value != 1)]
     lines += ["", *ERRORS, "[error]"]
     for name, found in error.items():
         lines.append(f"{name} = {{ {', '.join(f'{key} = {value!r}' for key, value in found.items())} }}")

@@ -8,7 +8,7 @@ from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.table import Measurement
 from costmodel.exact import quotient
 from costmodel.hardware import Accelerator
-from costmodel.ops import Op, contract
+from costmodel.ops import contract
 from costmodel.roofline import Timing
 from costmodel.sizing import Deployment
 
@@ -91,7 +91,7 @@ def _throughput(row: Measurement, plan: Deployment) -> Timing:
     return Timing(float(flops), float(steps * step.bytes / batch), step.peak, step.bandwidth)
 
 
-def _kernel(row: Measurement, device: Accelerator) -> tuple[Op, Timing]:
+def _kernel(row: Measurement, device: Accelerator) -> Timing:
     sizes = [int(number) for number in re.findall(r"\d+", row.model)]
     if len(sizes) != 3:
         raise CostModelError(f"row {row.id}: model {row.model!r} must give three sizes, such as 'gemm 1x4096x4096'")
@@ -107,7 +107,7 @@ def _kernel(row: Measurement, device: Accelerator) -> tuple[Op, Timing]:
         m, n, k = sizes
         op = contract("B D, D F -> B F", sizes={"B": m, "D": k, "F": n})
         flops, moved = op.flops, op.reads[1].elements * bits / 8
-    return op, Timing(flops, moved, device.peak(), device.bandwidth)
+    return Timing(flops, moved, device.peak(), device.bandwidth)
 
 
 def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
@@ -133,7 +133,7 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     device = ideal_device(row)
     device = replace(device, bandwidth=device.bandwidth * bandwidth)
     if row.phase in ("gemm", "gemv", "attention"):
-        work = _kernel(row, device)[1]
+        work = _kernel(row, device)
         if row.phase == "gemm" and "attention" in row.model:  # a published rate of a fused kernel: the peak alone
             work = replace(work, bytes=0)
         measured = {"gemm": work.flops / row.value, "gemv": work.bytes / row.value}.get(row.phase, row.value)

@@ -91,7 +91,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
             raise CostModelError(f"{name} is empty; give a name")
     numbers = {
         "devices": _number("devices", fields["devices"], int, least=1, needed=True),
-        "weight_bits": _number("weight_bits", fields["weight_bits"], float, least=1, needed=phase in MODEL_PHASES),
+        "weight_bits": _number("weight_bits", fields["weight_bits"], float, least=1, needed=phase != "attention"),
         "cache_bits": _number("cache_bits", fields["cache_bits"], float, least=1, needed=phase == "attention"),
         "batch": _number("batch", fields["batch"], int, least=1, needed=phase not in ("throughput", "gemm")),
         "prompt": _number(

@@ -10,9 +10,10 @@ from sympy import expand
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
+from costmodel.common.progress import watched
 from costmodel.exact import Number, largest, whole_times
 from costmodel.explore.javascript import function, mathml
-from costmodel.hardware import SYMBOLIC_ACCELERATOR, Accelerator, accelerators
+from costmodel.hardware import SYMBOLIC_ACCELERATOR, Accelerator, accelerator, accelerators
 from costmodel.model import Model, element_bytes
 from costmodel.parallel import Parallel
 from costmodel.roofline import Timing
@@ -143,14 +144,19 @@ class Catalogue:
     def of(cls, models: Iterable[str] | None = None, devices: Iterable[str] | None = None) -> "Catalogue":
         """Models by preset name or path, and accelerators by name; everything on record where None."""
         chosen = presets() if models is None else dict.fromkeys(models)
-        known = accelerators()
-        return cls({name: load(name) for name in chosen}, known if devices is None else {n: known[n] for n in devices})
+        records = accelerators().values() if devices is None else map(accelerator, devices)
+        return cls({name: load(name) for name in chosen}, {record.name: record for record in records})
 
     @cached_property
     def script(self) -> str:
         """`const CATALOGUE = {…};`, the arithmetic in it printed from the package's expressions."""
-        store = Skeletons()
-        models = ",\n".join(self._model(name, model, store) for name, model in self.models.items())
+        store, lines, steps = Skeletons(), [], len(self.models) * len(TENSOR)
+        progress = watched("printing formulas", "formulas", steps)
+        for name, model in self.models.items():
+            lines.append(self._model(name, model, store))
+            if progress:
+                progress(len(lines) * len(TENSOR), steps)
+        models = ",\n".join(lines)
         rest = {
             "accelerators": {name: self._accelerator(record) for name, record in self.accelerators.items()},
             "formats": {name: float(number_format(name).bytes) for name in FORMATS},
@@ -173,6 +179,8 @@ class Catalogue:
             try:
                 found = leaves(model, tensor)
             except CostModelError as error:
+                if tensor == 1:
+                    raise
                 about["refused"] = f"Over {tensor} devices it does not split: {str(error).partition(';')[0]}."
                 break
             maths[tensor] = [store.add(mathml(expand(found[leaf]))) for leaf in LEAVES]

@@ -23,8 +23,8 @@ class ServingRun:
     steps : until the last request ends
     """
 
-    lengths: list[int]
-    begun: list[int]
+    lengths: tuple[int, ...]
+    begun: tuple[int, ...]
     slots: int
     steps: int
 
@@ -87,7 +87,7 @@ def simulate_static_batching(lengths: Iterable[int], slots: int) -> ServingRun:
         batch = checked[first : first + slots]
         begun += range(slots * step, slots * step + len(batch))
         step += max(batch)
-    return ServingRun(checked, begun, slots, step)
+    return ServingRun(tuple(checked), tuple(begun), slots, step)
 
 
 def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingRun:
@@ -117,7 +117,7 @@ def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingR
     for length in checked:
         begun.append(free[0])
         heapreplace(free, free[0] + slots * length)
-    return ServingRun(checked, begun, slots, max(free) // slots)
+    return ServingRun(tuple(checked), tuple(begun), slots, max(free) // slots)
 
 
 def _checked(lengths: Iterable[int], slots: int) -> tuple[list[int], int]:
