@@ -15,6 +15,7 @@ from costmodel.evidence.__main__ import HEADER
 from costmodel.evidence.fit import PRIORS, errors, family_of, fifth_of, fit, held_out, source_of, summary, training_rows
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.predict import forecastable
+from costmodel.parallel import Parallel
 from costmodel.symbols import B, S
 
 ROWS = {row.id: row for row in measurements()}
@@ -104,9 +105,10 @@ def test_a_deployment_forecasts_the_same(row: str) -> None:
         calibrated=row.software,
     )
     newcomers = row.generated if row.batch > 1 else None
-    assert float(plan.decode(row.batch, row.context, generated=newcomers).seconds_per_token) == pytest.approx(
-        forecast(row)
-    )
+    sharded = replace(plan, accelerator=device_named(row.hardware), parallel=Parallel(tensor=row.devices))
+    for each in (plan, sharded):
+        step = each.decode(row.batch, row.context, generated=newcomers)
+        assert float(step.seconds_per_token) == pytest.approx(forecast(row))
 
 
 def test_a_forecast_says_its_error_and_keeps_its_algebra() -> None:
