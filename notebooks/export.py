@@ -33,9 +33,8 @@ LIVE = """for (const place of document.querySelectorAll("[data-calculator]")) {
 
 def mathml(latex: str, display: str = "inline") -> str:
     """LaTeX as MathML, which browsers draw without any script."""
-    return convert(
-        latex.strip().removeprefix(r"\displaystyle").strip(), display=display
-    )
+    plain = latex.strip().removeprefix(r"\displaystyle").strip()
+    return convert(plain, display=display).replace(r"\$", "$")  # as inside \text
 
 
 def with_mathematics(html: str) -> str:
