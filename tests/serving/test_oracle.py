@@ -26,11 +26,12 @@ MODELS = {
     "chunks": stack(Attention(chunk=6, **ATTENTION), Mlp(16, 32)),
     "experts": stack(Attention(**ATTENTION), Moe(Mlp(16, 8), experts=8, active=2)),
 }
-# On each, steps take about as long as requests wait; "balanced" passes from memory to compute within intervals.
+# On each, steps take about as long as requests wait; "balanced", "even" and "ridge" pass from memory to compute within intervals.
 DEVICES = {
     "memory": (2**24, 2**14),
-    "balanced": (2**16, 2**15),
-    "even": (2**17, 3 * 2**14),
+    "balanced": (2**16, 13 * 2**11),
+    "even": (2**16, 5 * 2**13),
+    "ridge": (2**16, 2**16),
     "compute": (2**15, 2**17),
     "odd": (99_991, 30_011),
 }
