@@ -26,7 +26,7 @@ MODELS = {
     "chunks": stack(Attention(chunk=6, **ATTENTION), Mlp(16, 32)),
     "experts": stack(Attention(**ATTENTION), Moe(Mlp(16, 8), experts=8, active=2)),
 }
-# On each, steps take about as long as requests wait; "balanced", "even" and "ridge" pass from memory to compute within intervals.
+# On each, steps take about as long as requests wait; on the middle three small batches change their bound as they grow.
 DEVICES = {
     "memory": (2**24, 2**14),
     "balanced": (2**16, 13 * 2**11),
