@@ -148,7 +148,10 @@ class Replica:
         if self.memory.grows:
             self.memory.note(decoding, filling, 1)
         lasts = max(compute, memory)
-        self._pass(1, lasts, self._held() * lasts)
+        log = self.log
+        self.clock, log.steps, log.busy, log.held = (
+            self.clock + lasts, log.steps + 1, log.busy + lasts, log.held + lasts * self._held()
+        )  # fmt: skip
         done = decoding.advance(1) if beside else []
         for who in pieces:
             if who.filled == who.prompt + who.made:
@@ -197,14 +200,17 @@ class Replica:
         else:
             steps = memory.lasts(decoding, self.filling, decoding.horizon())
         c0, c1, m0, m1 = decoding.lines()
-        if self.next is not None and self._heeds_arrivals():
+        if self.next is not None and not self.static and (self.prioritised or not self.queue):  # else it waits anyway
             target = self.next.key[1] - self.clock
             if target < steps * max(c0 + c1 * steps, m0 + m1 * steps):  # no step lasts longer: it may fall in between
                 steps = steps_until(c0, c1, m0, m1, steps, target)
         lasts, held = stretch(c0, c1, m0, m1, self._held(), decoding.grows[2], steps)
         if memory.grows:
             memory.note(decoding, self.filling, steps)
-        self._pass(steps, lasts, held)
+        log = self.log
+        self.clock, log.steps, log.busy, log.held = (
+            self.clock + lasts, log.steps + steps, log.busy + lasts, log.held + held
+        )  # fmt: skip
         done = decoding.advance(steps)
         if done:
             self._finish(done)
@@ -216,17 +222,6 @@ class Replica:
         for who in self.filling:
             held += self.costs.cache.at(who.prompt + who.made)[0]
         return held
-
-    def _heeds_arrivals(self) -> bool:
-        """Whether one who arrives now could begin: not behind others who wait, nor beside a static batch."""
-        if self.static:
-            return False
-        return self.prioritised or not self.queue
-
-    def _pass(self, steps: int, ticks: int, held: int) -> None:
-        self.clock += ticks
-        log = self.log
-        log.steps, log.busy, log.held = log.steps + steps, log.busy + ticks, log.held + held
 
     # Preemption
 

@@ -26,8 +26,15 @@ MODELS = {
     "chunks": stack(Attention(chunk=6, **ATTENTION), Mlp(16, 32)),
     "experts": stack(Attention(**ATTENTION), Moe(Mlp(16, 8), experts=8, active=2)),
 }
-# On each, steps take about as long as requests wait; "balanced" passes from memory to compute within intervals.
-DEVICES = {"memory": (2**24, 2**14), "balanced": (2**17, 2**15), "compute": (2**15, 2**17), "odd": (99_991, 30_011)}
+# On each, steps take about as long as requests wait; on the middle three small batches change their bound as they grow.
+DEVICES = {
+    "memory": (2**24, 2**14),
+    "balanced": (2**16, 13 * 2**11),
+    "even": (2**16, 5 * 2**13),
+    "ridge": (2**16, 2**16),
+    "compute": (2**15, 2**17),
+    "odd": (99_991, 30_011),
+}
 
 
 @cache
@@ -81,6 +88,33 @@ def agree(trace: Trace, costs: PassCosts, policy: Policy, steps: Reference) -> N
     assert found.held_byte_s == steps.held / (costs.ticks_per_s * costs.cache_unit)
     assert found.prefix_hit_ratio == (steps.hits / steps.asked if steps.asked else None)
     assert found.events <= found.steps
+
+
+def computes(costs: PassCosts, count: int, context: int) -> bool:
+    """Whether arithmetic binds a step of so many sequences."""
+    compute, memory = costs.shared(count)
+    return compute + count * costs.compute.at(context)[0] >= memory + count * costs.memory.at(context)[0]
+
+
+def test_the_hard_cases_happen() -> None:
+    """One trace each: the bound changes within an interval, an arrival falls inside one, sequences give way."""
+    costs = costs_of("full", "balanced", 10_000)
+    crossing = [count for count in range(1, 7) if len({computes(costs, count, s) for s in range(2, 40)}) == 2]
+    assert crossing
+    together = Trace(np.zeros(crossing[0]), np.ones(crossing[0], dtype=int), np.full(crossing[0], 40))
+    steps = reference(together, costs, Policy())
+    agree(together, costs, Policy(), steps)
+    assert simulate(together, costs.deployment).events == 2  # the prompts, and all steps at once
+    inside = Trace([0.0, 2.0], [5, 5], [300, 10])
+    agree(inside, costs, Policy(), reference(inside, costs, Policy()))
+    assert simulate(inside, costs.deployment).first_s[1] < simulate(inside, costs.deployment).last_s[0]
+    crowd, tight = Trace(np.arange(6) / 4, np.full(6, 5), np.full(6, 20)), costs_of("full", "odd", 6)
+    for preemption in ("recompute", "swap"):
+        for kind in ("continuous", "chunked"):
+            policy = Policy(kind=kind, preemption=preemption, block=2)
+            steps = reference(crowd, tight, policy)
+            assert steps.preempted > 0
+            agree(crowd, tight, policy, steps)
 
 
 @given(trace=traces(), costs=COSTS, policy=POLICIES)

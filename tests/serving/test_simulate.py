@@ -1,5 +1,7 @@
 """What serving gives: everyone is answered or refused with the reason, and the figures follow from the times."""
 
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -186,6 +188,17 @@ def test_progress_is_told() -> None:
     assert told[-1] == (400, 400)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert len(told) == 100
+
+
+def test_the_plain_path_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from costmodel import Deployment, accelerator, load\n"
+        "from costmodel.serving import Trace, simulate\n"
+        "simulate(Trace([0.0], [5], [5]), Deployment(load('8b'), accelerator('h100-sxm')))\n"
+        "print([m for m in ('numba', 'joblib', 'dask', 'distributed', 'tqdm', 'scipy') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
 # The compiled core
