@@ -10,7 +10,7 @@ import numpy as np
 
 from costmodel.common.errors import CostModelError
 
-CHUNK = 1 << 16  # numbers worked on at a time: they stay in the cache from one step to the next
+CHUNK = 1 << 18  # numbers worked on at a time: they stay in the cache from one step to the next
 PARALLEL = 1 << 22  # numbers from which a second thread pays
 
 
