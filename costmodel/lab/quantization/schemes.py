@@ -54,7 +54,7 @@ class Scheme:
         return self.bits + Fraction(groups * each, rows * columns)
 
     def quantize(self, W: np.ndarray) -> "Quantized":
-        """Round a matrix.
+        """Round a matrix. On the grid it found, rounding again changes nothing; a symmetric grid is even found again.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Scheme:
             # Half up, so that both ends of the range keep a code when they lie half a step off the grid.
             return scales, np.floor(-low / scales + x.dtype.type(0.5))
         if self.bits > 1:
-            return self._stored(settled_scale(largest, largest_code(self.bits))), None
+            return self._stored(settled_scale(largest, largest_code(self.bits)), largest_code(self.bits)), None
         settled_scale(largest, 1)  # refuses what is not finite
         real = np.ones_like(x) if real is None else real
         alike = (np.abs(x) * real == largest * real).all(axis=-1, keepdims=True)  # their mean would be rounded
@@ -118,8 +118,13 @@ class Scheme:
         top = largest_code(self.bits)
         return np.clip(np.rint(x / scales), -top, top).astype(np.int8)
 
-    def _stored(self, scales: np.ndarray) -> np.ndarray:
-        return scales if self.scale_bits is None else rounded_up_to_bf16(scales)
+    def _stored(self, scales: np.ndarray, top: int = 0) -> np.ndarray:
+        """In 8 significant bits where asked: upwards, so that nothing is clipped. By up to a part in 128, which from a
+        largest code of 64 on would leave that code unused; then to the nearest, which clips by less than half a step.
+        """
+        if self.scale_bits is None:
+            return scales
+        return rounded_to_bf16(scales, np.rint if top > 63 else np.ceil)
 
 
 @dataclass(frozen=True)
@@ -158,13 +163,13 @@ class Quantized:
         return pack(self.codes, self.scheme.bits).nbytes + scale_bytes + zeros
 
 
-def rounded_up_to_bf16(x: np.ndarray) -> np.ndarray:
-    """The next number of 8 significant bits, not below a positive x: times any code it is exact in float32.
+def rounded_to_bf16(x: np.ndarray, rounding: np.ufunc = np.ceil) -> np.ndarray:
+    """A number of 8 significant bits near a positive x, by default not below it: times any code it is exact in float32.
 
     Examples
     --------
-    >>> rounded_up_to_bf16(np.array([1.0, 1.001])).tolist()
+    >>> rounded_to_bf16(np.array([1.0, 1.001])).tolist()
     [1.0, 1.0078125]
     """
     mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.ceil(mantissa * 256) / 256, exponent).astype(x.dtype)
+    return np.ldexp(rounding(mantissa * 256) / 256, exponent).astype(x.dtype)
