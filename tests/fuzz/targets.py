@@ -1,0 +1,8 @@
+"""Everything that is fuzzed."""
+
+from tests.fuzz.checkpoints import GGUF, SAFETENSORS
+from tests.fuzz.configs import CONFIG
+from tests.fuzz.tables import AZURE, EVIDENCE, MOONCAKE
+
+TARGETS = {target.name: target for target in (CONFIG, GGUF, SAFETENSORS, AZURE, MOONCAKE, EVIDENCE)}
+SHARES = {}
