@@ -43,6 +43,8 @@ def resolve_name(kind: str, name: str, known: Iterable[str]) -> str:
     'h100-sxm'
     """
     known = list(known)
+    if not isinstance(name, str):
+        raise unknown_name(kind, name, known)
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     if wanted in known:
         return wanted

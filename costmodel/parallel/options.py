@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, ratio, whole
+from costmodel.exact import Number, amount, is_plain, quotient, ratio, whole
 from costmodel.hardware import Accelerator
 from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_reduce
@@ -52,8 +52,10 @@ class Parallel:
         for name in ("tensor", "data", "expert", "pipeline", "replicas"):
             whole(getattr(self, name), name, limit=2**31)
         all_reduce(self.all_reduce)
-        if is_plain(self.seconds_per_message) and not self.seconds_per_message >= 0:
-            raise CostModelError(f"seconds_per_message must be at least 0, got {self.seconds_per_message}")
+        amount(self.seconds_per_message, "seconds_per_message", at_least=0)
+        for name in ("hidden", "pad"):
+            if not isinstance(getattr(self, name), bool):
+                raise CostModelError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if is_plain(self.stage_devices, self.expert) and self.stage_devices % self.expert:
             raise CostModelError(
                 f"expert must divide the tensor·data = {self.stage_devices} devices of a stage, got {self.expert}"

@@ -3,6 +3,7 @@
 The format: 8 bytes of length, then a JSON object {tensor: {dtype, shape, data_offsets}}, then the data.
 """
 
+import os
 import struct
 from dataclasses import replace
 from fractions import Fraction
@@ -68,7 +69,7 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
     """
     path = Path(path)
     config = path.with_name("config.json")
-    if not config.is_file():
+    if not os.path.isfile(config):
         raise ConfigError(f"{path}: no config.json beside it, so the architecture is not known")
     model = model_from_config(read_object(config), str(config), name or str(path))
     if path.name.endswith(".json"):

@@ -2,7 +2,8 @@
 
 from tests.fuzz.checkpoints import GGUF, SAFETENSORS
 from tests.fuzz.configs import CONFIG
+from tests.fuzz.deployments import DEPLOYMENT
 from tests.fuzz.tables import AZURE, EVIDENCE, MOONCAKE
 
-TARGETS = {target.name: target for target in (CONFIG, GGUF, SAFETENSORS, AZURE, MOONCAKE, EVIDENCE)}
+TARGETS = {target.name: target for target in (CONFIG, GGUF, SAFETENSORS, AZURE, MOONCAKE, EVIDENCE, DEPLOYMENT)}
 SHARES = {}
