@@ -22,6 +22,11 @@ def is_plain(*values: object) -> bool:
     return all(isinstance(value, PlainNumber) and not isinstance(value, Expr) for value in values)
 
 
+def is_real(value: object) -> bool:
+    """Whether it is an ordinary real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def quotient(a: Number, b: Number) -> Number:
     """a/b: an int where it comes out even, a Fraction where not, an expression where either is one.
 
@@ -108,7 +113,6 @@ def amount(value: Number, what: str, at_least: float = SMALLEST, at_most: float 
     symbolic = isinstance(value, Expr)
     if symbolic and not value.is_number:
         return value
-    real = value.is_real if symbolic else isinstance(value, Real) and not isinstance(value, bool)
-    if real and at_least <= value <= at_most:
+    if (value.is_real if symbolic else is_real(value)) and at_least <= value <= at_most:
         return value
     raise CostModelError(f"{what} must be a number from {at_least:g} to {at_most:g}, got {value!r}")

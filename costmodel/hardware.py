@@ -8,7 +8,7 @@ from importlib.resources import files
 from math import inf
 
 from costmodel.common.errors import CostModelError, resolve_name
-from costmodel.exact import Number, amount, is_plain, ratio
+from costmodel.exact import SMALLEST, Number, amount, is_plain, ratio
 from costmodel.symbols import capacity, memory_bandwidth, peak
 
 
@@ -47,7 +47,7 @@ class Accelerator:
             raise CostModelError(f"peaks of {self.name} must map dtypes to FLOP/s, got {self.peaks!r}")
         for name in ("capacity", "bandwidth", "fp16_accumulate", "interconnect", "tdp"):
             if getattr(self, name) is not None or name in ("capacity", "bandwidth"):
-                amount(getattr(self, name), f"{name} of {self.name}")
+                amount(getattr(self, name), f"{name} of {self.name}", 0 if name == "capacity" else SMALLEST)
         for dtype, figure in self.peaks.items():
             amount(figure, f"{dtype} peak of {self.name}", at_most=inf)
 

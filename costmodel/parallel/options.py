@@ -2,8 +2,10 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from sympy import Expr
+
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, amount, is_plain, quotient, ratio, whole
+from costmodel.exact import LARGEST, Number, is_plain, is_real, quotient, ratio, whole
 from costmodel.hardware import Accelerator
 from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_reduce
@@ -52,7 +54,9 @@ class Parallel:
         for name in ("tensor", "data", "expert", "pipeline", "replicas"):
             whole(getattr(self, name), name, limit=2**31)
         all_reduce(self.all_reduce)
-        amount(self.seconds_per_message, "seconds_per_message", at_least=0)
+        wait = self.seconds_per_message
+        if not isinstance(wait, Expr) and not (is_real(wait) and 0 <= wait <= LARGEST):
+            raise CostModelError(f"seconds_per_message must be at least 0, got {wait!r}")
         for name in ("hidden", "pad"):
             if not isinstance(getattr(self, name), bool):
                 raise CostModelError(f"{name} must be True or False, got {getattr(self, name)!r}")

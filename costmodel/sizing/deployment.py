@@ -4,9 +4,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+from sympy import Expr
+
 from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, amount, stored_bytes, tidy, whole
+from costmodel.exact import Number, is_real, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
@@ -75,8 +77,8 @@ class Deployment(Questions):
         if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
             raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
         reserve = self.reserve
-        if amount(reserve, "reserve", 0, 1) == 1:
-            raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
+        if not isinstance(reserve, Expr) and not (is_real(reserve) and 0 <= reserve < 1):
+            raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve!r}")
         if isinstance(reserve, float):  # 0.1 means a tenth, not the nearest binary fraction
             object.__setattr__(self, "reserve", Fraction(str(reserve)))
         if self.textbook and self.parallel.shards:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from math import isfinite
 
 from sympy import Expr, Rational, Symbol, sympify
 
@@ -31,6 +32,8 @@ from costmodel.symbols import (
 def exact(value: Number) -> Number:
     """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
     if isinstance(value, float):
+        if not isfinite(value):
+            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
         value = Fraction(str(value))
     return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 

@@ -1,5 +1,6 @@
 """Damage to files: bytes flipped, cut, repeated or overwritten with lengths that lie."""
 
+import atexit
 import struct
 import tempfile
 from functools import lru_cache
@@ -16,7 +17,9 @@ JUNK = (
 
 @lru_cache(maxsize=1)
 def _folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory(prefix="fuzzed")
+    folder = tempfile.TemporaryDirectory(prefix="fuzzed")
+    atexit.register(folder.cleanup)
+    return folder
 
 
 def file_with(content: bytes | str, name: str) -> Path:
