@@ -8,7 +8,7 @@ from math import isfinite
 from sympy import Expr, Rational, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import Number
+from costmodel.exact import LARGEST, Number, amount, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, dollars, joules_per_token, paid_devices
@@ -47,6 +47,14 @@ class Use:
     prompt: Number | None = None
     price: Number | None = None
     utilisation: Number = 1
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "context", "prompt"):
+            if (value := getattr(self, name)) is not None or name != "prompt":
+                whole(value, name)
+        for name in ("price", "utilisation"):
+            if (value := getattr(self, name)) is not None or name != "price":
+                amount(value, name, at_least=-LARGEST)
 
     @property
     def prompt_tokens(self) -> Number:

@@ -1,6 +1,7 @@
 """Damage to files: bytes flipped, cut, repeated or overwritten with lengths that lie."""
 
 import atexit
+import os
 import struct
 import tempfile
 from functools import lru_cache
@@ -17,7 +18,8 @@ JUNK = (
 
 @lru_cache(maxsize=1)
 def _folder() -> tempfile.TemporaryDirectory:
-    folder = tempfile.TemporaryDirectory(prefix="fuzzed")
+    memory = Path("/dev/shm")  # where there is one: a million files need no disk
+    folder = tempfile.TemporaryDirectory(prefix="fuzzed", dir=memory if os.access(memory, os.W_OK) else None)
     atexit.register(folder.cleanup)
     return folder
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 LONGEST = 10  # seconds that one input may take before it counts as a hang
-SETTLED = 0.1  # share of the inputs after which caches are warm: memory is compared from there
+SETTLED = 0.5  # share of the inputs after which caches are warm: memory is compared from there
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: how inputs ended, the slowest [s], memory after a tenth of the inputs and at the end [byte]."""
+    """What came of a run: how inputs ended, the slowest [s], memory after half of the inputs and at the end [byte]."""
 
     target: str
     ends: Counter
@@ -51,7 +51,7 @@ class Outcome:
 
     def __str__(self) -> str:
         ends = ", ".join(f"{count:,} {end}" for end, count in self.ends.most_common())
-        memory = f"peak {self.peak / 2**20:.0f} MiB ({(self.peak - self.settled) / 2**20:+.0f} after the first tenth)"
+        memory = f"peak {self.peak / 2**20:.0f} MiB ({(self.peak - self.settled) / 2**20:+.0f} in the second half)"
         return f"{self.target}: {self.inputs:,} inputs: {ends}; slowest {1e3 * self.slowest:.0f} ms; {memory}"
 
 
