@@ -6,7 +6,7 @@ integers into floats, and SymPy's `Min` and `Max` cost milliseconds where `min` 
 
 from fractions import Fraction
 from math import ceil
-from numbers import Integral
+from numbers import Integral, Real
 from numbers import Number as PlainNumber
 
 from sympy import Expr, Integer, Max, Min, floor
@@ -14,11 +14,17 @@ from sympy import Expr, Integer, Max, Min, floor
 from costmodel.common.errors import CostModelError
 
 Number = int | float | Fraction | Expr
+SMALLEST, LARGEST = 1e-15, 1e45  # every figure in SI units lies between, so that none is lost to a float's range
 
 
 def is_plain(*values: object) -> bool:
     """Whether every value is an ordinary Python number, so that nothing symbolic is involved."""
     return all(isinstance(value, PlainNumber) and not isinstance(value, Expr) for value in values)
+
+
+def is_real(value: object) -> bool:
+    """Whether it is an ordinary real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def quotient(a: Number, b: Number) -> Number:
@@ -89,3 +95,24 @@ def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Nu
         return int(value)
     wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
     raise CostModelError(f"{what} must be {wanted}, got {value!r}")
+
+
+def amount(value: Number, what: str, at_least: float = SMALLEST, at_most: float = LARGEST) -> Number:
+    """Pass on a symbol or a real number within limits; refuse anything else by name.
+
+    Raises
+    ------
+    CostModelError
+        naming what it is, its value, and what would be accepted
+
+    Examples
+    --------
+    >>> amount(0.5, "bytes per element", 0, 64)
+    0.5
+    """
+    symbolic = isinstance(value, Expr)
+    if symbolic and not value.is_number:
+        return value
+    if (value.is_real if symbolic else is_real(value)) and at_least <= value <= at_most:
+        return value
+    raise CostModelError(f"{what} must be a number from {at_least:g} to {at_most:g}, got {value!r}")

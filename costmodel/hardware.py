@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import date as Date
 from functools import lru_cache
 from importlib.resources import files
+from math import inf
 
 from costmodel.common.errors import CostModelError, resolve_name
-from costmodel.exact import Number, is_plain, ratio
+from costmodel.exact import SMALLEST, Number, amount, is_plain, ratio
 from costmodel.symbols import capacity, memory_bandwidth, peak
 
 
@@ -40,6 +41,15 @@ class Accelerator:
     date: Date | None = None
     note: str = ""
     devices: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.peaks, Mapping):
+            raise CostModelError(f"peaks of {self.name} must map dtypes to FLOP/s, got {self.peaks!r}")
+        for name in ("capacity", "bandwidth", "fp16_accumulate", "interconnect", "tdp"):
+            if getattr(self, name) is not None or name in ("capacity", "bandwidth"):
+                amount(getattr(self, name), f"{name} of {self.name}", 0 if name == "capacity" else SMALLEST)
+        for dtype, figure in self.peaks.items():
+            amount(figure, f"{dtype} peak of {self.name}", at_most=inf)
 
     def peak_dtype(self, dtype: str = "bf16") -> str:
         """The dtype whose peak serves `dtype`: fp16 stands in for bf16 on devices without bf16 units.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
-from costmodel.exact import Number, stored_bytes, whole
+from costmodel.exact import Number, amount, stored_bytes, whole
 from costmodel.layers import Attention, Embedding, Mlp, Norm, StatedWeights, Unembedding
 from costmodel.layers._layer import Layer
 from costmodel.layers.stated import StatedCache
@@ -14,10 +14,12 @@ from costmodel.passes import ForwardPass
 from costmodel.symbols import B, D, F, H, K, L, N, S, V
 from costmodel.symbols import params as params_symbol
 
+WIDEST = 64  # bytes of the widest element that is believed
+
 
 def element_bytes(width: str | Number) -> Number:
     """Bytes per element of a format's name; a number or symbol is taken as bytes already."""
-    return number_format(width).bytes if isinstance(width, str) else width
+    return number_format(width).bytes if isinstance(width, str) else amount(width, "bytes per element", 0, WIDEST)
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Model:
 
     def cache_elements(self, context: Number = S) -> Number:
         """Elements kept per sequence of `context` tokens: keys, values and any constant state."""
+        context = whole(context, "context", at_least=0)
         return sum(layer.cache_elements(context) * count for layer, count in self._parts())
 
     @property

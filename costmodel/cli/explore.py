@@ -1,6 +1,7 @@
 """`costmodel explore`: the interactive page as one file."""
 
 import argparse
+import os
 from pathlib import Path
 
 from costmodel.cli._arguments import add_deployment
@@ -22,7 +23,7 @@ def run(options: argparse.Namespace) -> None:
     """Write the page."""
     device = accelerator(options.on)
     load(options.model)  # what is refused is refused before any model is counted
-    if not options.out.parent.is_dir():
+    if not os.path.isdir(options.out.parent):
         raise CostModelError(f"cannot write {options.out}: {options.out.parent} is not a folder")
     catalogue = Catalogue.of([*presets(), options.model])
     html = page(
@@ -31,6 +32,7 @@ def run(options: argparse.Namespace) -> None:
     )  # fmt: skip
     try:
         options.out.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise CostModelError(f"cannot write {options.out}: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        reason = getattr(error, "strerror", None) or error
+        raise CostModelError(f"cannot write {options.out}: {reason}") from None
     print(f"{options.out}: {len(html.encode()):,} bytes, {len(catalogue.models)} models; open it in a browser")

@@ -61,12 +61,12 @@ def run(options: argparse.Namespace) -> None:
     )  # fmt: skip
     metrics = options.metrics.split(",")
     asked = dict(axis(text) for text in options.axes)
+    points = prod(len(values) for values in asked.values())
+    if points > MOST_ROWS:  # before any of them is counted
+        raise CostModelError(f"{points:,} points are too many to print, {MOST_ROWS:,} at most; use Deployment.sweep")
     found = deployment.sweep(metrics=metrics, **asked)
     names = [name for name in asked if name in found.sizes]
-    points = prod(found.sizes.values())
-    if points > MOST_ROWS:
-        raise CostModelError(f"{points:,} points are too many to print, {MOST_ROWS:,} at most; use Deployment.sweep")
-    frame = found[metrics].to_dataframe(dim_order=names).reset_index()[[*names, *metrics]]
+    frame = found[metrics].broadcast_like(found).to_dataframe(dim_order=names).reset_index()[[*names, *metrics]]
     if options.json:
         print_json({"attributes": found.attrs, "points": frame.to_dict(orient="records")})
     elif options.csv:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+LONGEST = 80  # characters of a name that is not known: more is neither compared nor repeated
+
 
 class CostModelError(ValueError):
     """Anything this package refuses to work with."""
@@ -29,9 +31,10 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     from difflib import get_close_matches  # only when a name is wrong
 
     known = sorted(known)
-    near = get_close_matches(str(name).lower(), known, n=3, cutoff=0.6)
+    shown = repr(name) if len(str(name)) <= LONGEST else repr(str(name)[:LONGEST] + "…")
+    near = get_close_matches(str(name)[:LONGEST].lower(), known, n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
-    return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+    return UnknownNameError(f"unknown {kind} {shown}; {hint}")
 
 
 def resolve_name(kind: str, name: str, known: Iterable[str]) -> str:
@@ -43,6 +46,8 @@ def resolve_name(kind: str, name: str, known: Iterable[str]) -> str:
     'h100-sxm'
     """
     known = list(known)
+    if not isinstance(name, str):
+        raise unknown_name(kind, name, known)
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     if wanted in known:
         return wanted

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from costmodel.common.errors import CostModelError
+from costmodel.evidence.layout import whole_in
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.table import Measurement
 from costmodel.exact import quotient
@@ -92,7 +93,7 @@ def _throughput(row: Measurement, plan: Deployment) -> Timing:
 
 
 def _kernel(row: Measurement, device: Accelerator) -> Timing:
-    sizes = [int(number) for number in re.findall(r"\d+", row.model)]
+    sizes = [whole_in(digits, f"sizes of {row.model[:40]!r}") for digits in re.findall(r"\d+", row.model)]
     if len(sizes) != 3:
         raise CostModelError(f"row {row.id}: model {row.model!r} must give three sizes, such as 'gemm 1x4096x4096'")
     bits = row.cache_bits if row.phase == "attention" else row.weight_bits

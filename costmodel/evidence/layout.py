@@ -33,17 +33,30 @@ PHASES = {
 }  # fmt: skip
 SCALES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "TFLOPS": 1e12, "GB/s": 1e9, "tok/s": 1.0, "tok/s/GPU": 1.0}
 
+MOST = 2**31  # no count in a table of measurements is as large
+
 
 def is_published(header: Sequence[str]) -> bool:
     """Whether these are the columns of a published list: a metric with a value and a unit."""
     return set(NEEDED) <= set(header)
 
 
+def whole_in(digits: str, what: str) -> int:
+    """The number that digits from a name spell, from 1 and below 2^31."""
+    value = int(digits) if len(digits) < 20 else 0
+    if not 1 <= value < MOST:
+        raise CostModelError(f"{what} must be a whole number from 1 and below 2^31, got {digits[:40]!r}")
+    return value
+
+
 def _float(fields: Mapping[str, str], name: str) -> float:
     try:
-        return float(fields[name])
+        value = float(fields[name])
     except ValueError:
-        raise CostModelError(f"{name} must be a number, got {fields[name]!r}") from None
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise CostModelError(f"{name} must be a number above 0, got {fields[name][:40]!r}")
+    return value
 
 
 def from_published(fields: Mapping[str, str]) -> dict[str, str]:
@@ -65,7 +78,7 @@ def from_published(fields: Mapping[str, str]) -> dict[str, str]:
         if metric == "ms_per_token_over_batch":
             value *= _float(fields, "batch")
         elif tokens := re.fullmatch(r"latency_(\d+)_tokens", metric):
-            value /= int(tokens[1])
+            value /= whole_in(tokens[1], "tokens of the metric")
         elif rate:
             value = _float(fields, "batch") / value
     elif phase == "prefill" and rate:

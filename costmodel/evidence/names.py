@@ -12,6 +12,8 @@ from costmodel.zoo import preset, presets
 
 COUNT = re.compile(r"(\d+(?:\.\d+)?)b(?:-|$)")
 
+MOST_BILLIONS = 1e6  # of parameters: a name that states more is no size
+
 
 @lru_cache(maxsize=1)
 def _records() -> dict[str, dict[str, object]]:
@@ -49,7 +51,8 @@ def model_named(name: str) -> Model:
     try:
         return preset(slug)
     except UnknownNameError:
-        if (stated := COUNT.search(wanted)) is None:
+        stated = COUNT.search(wanted)
+        if stated is None or not 0 < float(stated[1]) < MOST_BILLIONS:
             raise unknown_name("model", name, {*presets(), *records["models"], *records["aliases"]}) from None
     params = round(float(stated[1]) * 1e9)
     layers = max(8, 8 * round((params / 1.5e6) ** (1 / 3) / 8))

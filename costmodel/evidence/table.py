@@ -9,9 +9,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from costmodel.common.errors import CostModelError
-from costmodel.evidence.layout import COLUMNS, UNITS, from_published, is_published
+from costmodel.evidence.layout import COLUMNS, MOST, UNITS, from_published, is_published
 
 PHASES = ("decode", "prefill", "request", "throughput", "gemm", "gemv", "attention", "speculative")
+LARGEST = 1e30  # of a value, whatever its unit
 MODEL_PHASES = ("decode", "prefill", "request", "throughput", "speculative")
 
 
@@ -74,9 +75,11 @@ def _number(field: str, text: str, kind: type, *, least: float, needed: bool) ->
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not (least <= value < float("inf")) or (kind is int and value != int(value)):
+    most = LARGEST if field == "value" else MOST
+    if not (least <= value < most) or (kind is int and value != int(value)):
         what = "a whole number" if kind is int else "a number"
-        raise CostModelError(f"{field} must be {what} of at least {least:g}, got {text!r}")
+        limit = f" and below {most:g}" if value >= most else ""
+        raise CostModelError(f"{field} must be {what} of at least {least:g}{limit}, got {text[:40]!r}")
     return kind(value)
 
 
@@ -97,9 +100,14 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
         "prompt": _number(
             "prompt", fields["prompt"], int, least=0, needed=phase in ("prefill", "request", "attention")
         ),
-        "generated": _number("generated", fields["generated"], float, least=0, needed=phase == "request"),
+        "generated": _number(
+            "generated", fields["generated"], float, least=int(phase == "throughput"),
+            needed=phase in ("request", "throughput"),
+        ),  # fmt: skip
         "value": _number("value", fields["value"], float, least=1e-12, needed=True),
     }
+    if 0 < (numbers["generated"] or 0) < 1:
+        raise CostModelError(f"generated must be 0 or a number of at least 1, got {fields['generated']!r}")
     return Measurement(**{**fields, **numbers})
 
 
@@ -140,7 +148,9 @@ def read(path: str | os.PathLike) -> tuple[Measurement, ...]:
             except CostModelError as error:
                 raise CostModelError(f"{path}, line {line}: {error}") from None
             found[row.id] = row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except CostModelError:
+        raise
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: not UTF-8, or a NUL byte in the path
         raise CostModelError(f"{path} cannot be read as CSV: {error}") from None
     return tuple(found.values())
 

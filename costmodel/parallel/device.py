@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain
 from costmodel.layers import Unembedding
 from costmodel.layers._layer import Layer
@@ -55,6 +56,8 @@ def device_pass(model: Model, spread: Parallel) -> Model:
     )
     if spread.pipeline != 1:
         width = next(block.width for block, _ in model.blocks)
+        if width is None:
+            raise CostModelError(f"{model.name} does not state its width, which pipeline stages pass on")
         ends["after"] = (Handover(width, spread.pipeline), *ends["after"])
     return replace(model, blocks=blocks, towers=(), **ends)
 

@@ -2,8 +2,10 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from sympy import Expr
+
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, ratio, whole
+from costmodel.exact import LARGEST, Number, is_plain, is_real, quotient, ratio, whole
 from costmodel.hardware import Accelerator
 from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_reduce
@@ -52,8 +54,12 @@ class Parallel:
         for name in ("tensor", "data", "expert", "pipeline", "replicas"):
             whole(getattr(self, name), name, limit=2**31)
         all_reduce(self.all_reduce)
-        if is_plain(self.seconds_per_message) and not self.seconds_per_message >= 0:
-            raise CostModelError(f"seconds_per_message must be at least 0, got {self.seconds_per_message}")
+        wait = self.seconds_per_message
+        if not isinstance(wait, Expr) and not (is_real(wait) and 0 <= wait <= LARGEST):
+            raise CostModelError(f"seconds_per_message must be at least 0, got {wait!r}")
+        for name in ("hidden", "pad"):
+            if not isinstance(getattr(self, name), bool):
+                raise CostModelError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if is_plain(self.stage_devices, self.expert) and self.stage_devices % self.expert:
             raise CostModelError(
                 f"expert must divide the tensor·data = {self.stage_devices} devices of a stage, got {self.expert}"

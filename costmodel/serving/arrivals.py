@@ -23,7 +23,7 @@ def poisson_arrivals(rate: float, requests: int, seed: int = 0) -> np.ndarray:
     >>> poisson_arrivals(2.0, 3, seed=1).round(3).tolist()
     [0.0, 0.154, 2.842]
     """
-    gaps = np.random.default_rng(seed).exponential(1 / _rate(rate), whole(requests, "requests", limit=10**8))
+    gaps = np.random.default_rng(whole(seed, "seed", at_least=0)).exponential(1 / _rate(rate), whole(requests, "requests", limit=10**8))
     return np.cumsum(gaps) - gaps[0]
 
 
@@ -120,7 +120,7 @@ def synthetic_trace(
         raise unknown_name("trace", like, TRACES)
     shape = TRACES[like]
     arrival = burst_arrivals(shape.rate if rate is None else rate, requests, burst, seed)
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([whole(seed, "seed", at_least=0), 1])
     prompt, output = (_lengths(rng.random(requests), shape.percents, at) for at in (shape.prompt, shape.output))
     blocks = _shared_blocks(prompt, shape.shared, rng) if shape.shared else None
     return Trace(arrival, prompt, output, blocks=blocks, block_tokens=BLOCK)

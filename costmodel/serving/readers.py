@@ -13,6 +13,7 @@ import numpy as np
 
 from costmodel.common.errors import CostModelError
 from costmodel.serving.trace import Trace
+from costmodel.zoo.json_file import describe
 
 AZURE_COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 MOONCAKE_KEYS = ("timestamp", "input_length", "output_length", "hash_ids")
@@ -25,8 +26,10 @@ Line = tuple[float, int, int, list[int] | None]
 def _lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+    except UnicodeDecodeError as error:
+        raise CostModelError(f"{path}: cannot be read: it is not UTF-8 text") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
+        reason = getattr(error, "strerror", None) or error
         raise CostModelError(f"{path}: cannot be read: {reason}") from error
     if not text.strip():
         raise CostModelError(f"{path}:1: the file is empty; a trace needs at least one request")
@@ -39,8 +42,12 @@ def _tokens(value: object, name: str, at_least: int = 1) -> int:
     except ValueError:
         count = None
     if not isinstance(count, int) or isinstance(count, bool) or not at_least <= count < 2**31:
-        raise CostModelError(f"{name} must be a whole number from {at_least}, got {str(value)[:40]!r}")
+        raise CostModelError(f"{name} must be a whole number from {at_least}, got {_shown(value)}")
     return count
+
+
+def _shown(value: object) -> str:
+    return describe(value) if isinstance(value, list | dict) else repr(str(value)[:40])
 
 
 def _collected(path: Path, lines: Iterator[tuple[int, Callable[[], Line]]], blocks: bool) -> Trace:
@@ -92,7 +99,10 @@ def read_azure(path: str | Path) -> Trace:
     """
     path = Path(path)
     text = _lines(path)
-    header, *records = ([field.strip() for field in fields] for fields in csv.reader(text))
+    try:
+        header, *records = ([field.strip() for field in fields] for fields in csv.reader(text))
+    except csv.Error as error:
+        raise CostModelError(f"{path}: cannot be read as CSV: {error}") from error
     missing = [name for name in AZURE_COLUMNS if name not in header]
     if missing:
         raise CostModelError(f"{path}:1: no column {missing[0]}; an Azure trace has {', '.join(AZURE_COLUMNS)}")
@@ -114,7 +124,7 @@ def read_azure(path: str | Path) -> Trace:
 def _mooncake_line(text: str) -> Line:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # RecursionError: nested too deeply
         raise CostModelError("not a JSON object: is the line whole?") from None
     if not isinstance(found, dict):
         raise CostModelError(f"must be a JSON object, got {text[:40]!r}")
@@ -124,7 +134,7 @@ def _mooncake_line(text: str) -> Line:
     when, prompt, output, ids = (found[name] for name in MOONCAKE_KEYS)
     prompt = _tokens(prompt, "input_length")
     if not isinstance(ids, list) or not all(isinstance(name, int) for name in ids):
-        raise CostModelError(f"hash_ids must be a list of whole numbers, got {str(ids)[:40]}")
+        raise CostModelError(f"hash_ids must be a list of whole numbers, got {_shown(ids)}")
     if len(ids) != -(-prompt // MOONCAKE_BLOCK):
         raise CostModelError(f"{len(ids)} hash_ids for a prompt of {prompt} tokens in blocks of {MOONCAKE_BLOCK}")
     return _tokens(when, "timestamp", 0) / 1000, prompt, _tokens(output, "output_length"), ids

@@ -4,9 +4,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+from sympy import Expr
+
 from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, stored_bytes, tidy, whole
+from costmodel.exact import Number, is_real, stored_bytes, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
@@ -18,6 +20,14 @@ from costmodel.sizing.questions import Questions
 from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
 from costmodel.symbols import B, S
 
+KINDS = (
+    ("model", Model, "a Model, such as load('llama-3-8b')"),
+    ("accelerator", Accelerator, "an Accelerator, such as accelerator('h100-sxm')"),
+    ("parallel", Parallel, "Parallel, such as Parallel(tensor=8)"),
+    ("compute", str, "the name of a dtype, such as 'bf16'"),
+    ("textbook", bool, "True or False"),
+    ("calibrated", bool | str, "True, False, or the name of a software"),
+)
 FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
 
 
@@ -59,13 +69,16 @@ class Deployment(Questions):
     calibrated: bool | str = False
 
     def __post_init__(self) -> None:
+        for name, kinds, words in KINDS:
+            if not isinstance(getattr(self, name), kinds):
+                raise CostModelError(f"{name} must be {words}, got {getattr(self, name)!r}")
         if self.textbook and self.calibrated:
             raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
         if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
             raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
         reserve = self.reserve
-        if is_plain(reserve) and not 0 <= reserve < 1:
-            raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve}")
+        if not isinstance(reserve, Expr) and not (is_real(reserve) and 0 <= reserve < 1):
+            raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve!r}")
         if isinstance(reserve, float):  # 0.1 means a tenth, not the nearest binary fraction
             object.__setattr__(self, "reserve", Fraction(str(reserve)))
         if self.textbook and self.parallel.shards:
@@ -116,6 +129,7 @@ class Deployment(Questions):
 
     def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
         """Weights + ⌈batch/data⌉ x cache per sequence, on the fullest device [byte]."""
+        batch = whole(batch, "batch", at_least=0)
         return self.weight_bytes + self.parallel.share(batch, self.parallel.data) * self.cache_bytes(context)
 
     def fits(self, batch: int, context: int) -> bool:
@@ -124,9 +138,9 @@ class Deployment(Questions):
 
     def wall(self, batch: int, context: int) -> str | None:
         """What does not fit: "weights" alone, the "cache" beside them, or nothing (None)."""
-        if self.weight_bytes > self.usable_bytes:
-            return "weights"
-        return None if self.fits(batch, context) else "cache"
+        if self.fits(batch, context):
+            return None
+        return "weights" if self.weight_bytes > self.usable_bytes else "cache"
 
     def largest_batch(self, context: int) -> int | None:
         """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from math import isfinite
 
 from sympy import Expr, Rational, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import Number
+from costmodel.exact import LARGEST, Number, amount, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, dollars, joules_per_token, paid_devices
@@ -31,6 +32,8 @@ from costmodel.symbols import (
 def exact(value: Number) -> Number:
     """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
     if isinstance(value, float):
+        if not isfinite(value):
+            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
         value = Fraction(str(value))
     return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
@@ -44,6 +47,14 @@ class Use:
     prompt: Number | None = None
     price: Number | None = None
     utilisation: Number = 1
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "context", "prompt"):
+            if (value := getattr(self, name)) is not None or name != "prompt":
+                whole(value, name)
+        for name in ("price", "utilisation"):
+            if (value := getattr(self, name)) is not None or name != "price":
+                amount(value, name, at_least=-LARGEST)
 
     @property
     def prompt_tokens(self) -> Number:

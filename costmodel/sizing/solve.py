@@ -8,6 +8,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
+from costmodel.exact import LARGEST, amount
 from costmodel.sizing.branches import branches
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
@@ -57,7 +58,7 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
     if method not in METHODS:
         raise CostModelError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     turned = lever(unknown)
-    targets = {name: exact(conditions.pop(name)) for name in list(conditions) if name in METRICS}
+    targets = {name: exact(amount(conditions.pop(name), name, at_least=-LARGEST)) for name in list(conditions) if name in METRICS}
     if extra := set(conditions) - set(USES):
         raise CostModelError(
             f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"

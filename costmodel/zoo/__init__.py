@@ -27,12 +27,14 @@ def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
     >>> load("llama-2-13b").params
     13015864320
     """
+    if not isinstance(name, str | os.PathLike):
+        raise UnknownNameError(f"a model is named by a string or a path, got {name!r}")
     path = Path(name)
     if (
         isinstance(name, os.PathLike)
         or name.endswith((".json", ".gguf", ".safetensors"))
         or os.sep in name
-        or (name not in presets() and path.exists())
+        or (name not in presets() and os.path.exists(name))
     ):
         if is_gguf(path):
             from costmodel.zoo.gguf import model_from_gguf  # rarely asked for, and the slowest part to import

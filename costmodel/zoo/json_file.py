@@ -1,6 +1,7 @@
 """Reading a JSON object from a file nobody vouched for: every fault is a ConfigError that names the file."""
 
 import json
+import os
 from pathlib import Path
 
 from costmodel.common.errors import ConfigError
@@ -50,7 +51,7 @@ def parse_object(text: str, source: str) -> dict[str, object]:
 
 def is_gguf(path: Path) -> bool:
     """Whether a file is no JSON but GGUF, by its name or by its first bytes."""
-    if path.suffix == ".gguf" or not path.is_file():
+    if path.suffix == ".gguf" or not os.path.isfile(path):  # unlike Path's, it refuses no path
         return path.suffix == ".gguf"
     with path.open("rb") as file:
         return file.read(4) == b"GGUF"
@@ -64,9 +65,9 @@ def read_object(path: Path) -> dict[str, object]:
     ConfigError
         naming the file, when it cannot be read or `parse_object` refuses it
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         inside = path / "config.json"
-        hint = f"; did you mean {inside}?" if inside.is_file() else "; give the config.json itself"
+        hint = f"; did you mean {inside}?" if os.path.isfile(inside) else "; give the config.json itself"
         raise ConfigError(f"{path} is a directory{hint}")
     try:
         size = path.stat().st_size

@@ -3,6 +3,7 @@
 The format: 8 bytes of length, then a JSON object {tensor: {dtype, shape, data_offsets}}, then the data.
 """
 
+import os
 import struct
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from math import prod
 from pathlib import Path
 
 from costmodel.common.errors import ConfigError
-from costmodel.model import Model
+from costmodel.model import WIDEST, Model
 from costmodel.zoo.config import model_from_config
 from costmodel.zoo.json_file import describe, parse_object, read_object
 
@@ -68,7 +69,7 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
     """
     path = Path(path)
     config = path.with_name("config.json")
-    if not config.is_file():
+    if not os.path.isfile(config):
         raise ConfigError(f"{path}: no config.json beside it, so the architecture is not known")
     model = model_from_config(read_object(config), str(config), name or str(path))
     if path.name.endswith(".json"):
@@ -76,7 +77,7 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
         total = index.get("metadata", {}).get("total_size") if isinstance(index.get("metadata"), dict) else None
         if type(total) is not int or total <= 0:
             raise ConfigError(f"{path}: metadata.total_size must be a positive integer, got {describe(total)}")
-        return replace(model, dtype=Fraction(total, model.params))
+        return replace(model, dtype=_bytes_per_weight(path, total, model))
     tensors = read_header(path)
     numbers, stored = (sum(column) for column in zip(*tensors.values(), strict=True)) if tensors else (0, 0)
     if not stored:
@@ -84,4 +85,10 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
     notes = model.notes
     if numbers != model.params:
         notes += (f"the file holds {numbers:,} numbers where the configuration counts {model.params:,}",)
-    return replace(model, dtype=Fraction(stored, model.params), notes=notes)
+    return replace(model, dtype=_bytes_per_weight(path, stored, model), notes=notes)
+
+
+def _bytes_per_weight(path: Path, stored: int, model: Model) -> Fraction:
+    if stored > WIDEST * model.params:
+        raise ConfigError(f"{path}: {stored:,} bytes are too many for the {model.params:,} parameters of its config.json")
+    return Fraction(stored, model.params)

@@ -1,4 +1,4 @@
-"""Mutated configurations: each is counted or refused by name, never anything else. `make fuzz` runs many.
+"""Mutated configurations: each is counted or refused by name.
 
 A mutation sets, drops, renames or nests fields of a real configuration, or damages its text.
 """
@@ -6,15 +6,12 @@ A mutation sets, drops, renames or nests fields of a real configuration, or dama
 import copy
 import json
 import random
-import resource
-import sys
-import time
-from collections import Counter
 
 from costmodel import ConfigError, CostModelError, preset_config, presets
 from costmodel.zoo import model_from_config
 from costmodel.zoo.families import FAMILIES, FOREIGN
 from costmodel.zoo.json_file import parse_object
+from tests.fuzz.harness import Target
 
 BASES = [preset_config(name) for name, record in presets().items() if "config" in record]
 FIELDS = sorted({name for base in BASES for name in base} | set(FOREIGN) | {"layer_types", "head_dim", "text_config"})
@@ -48,20 +45,20 @@ def mutated(rng: random.Random) -> dict[str, object]:
     return config
 
 
-def attempt(rng: random.Random) -> str:
-    """Read one mutated configuration; what came of it.
-
-    Raises
-    ------
-    anything but a CostModelError is a defect
-    """
+def made(rng: random.Random) -> dict[str, object] | str:
+    """A mutated configuration, one in ten as damaged text."""
     config = mutated(rng)
+    if rng.random() >= 0.1:
+        return config
+    text = json.dumps(config)
+    cut = rng.randrange(len(text))
+    return text[:cut] + rng.choice(("", "x", "[[", "9" * 5000)) + text[cut:]
+
+
+def tried(given: dict[str, object] | str) -> str:
+    """Read it and count it."""
     try:
-        if rng.random() < 0.1:
-            text = json.dumps(config)
-            cut = rng.randrange(len(text))
-            config = parse_object(text[:cut] + rng.choice(("", "x", "[[", "9" * 5000)) + text[cut:], "fuzzed")
-        model = model_from_config(config, "fuzzed")
+        model = model_from_config(parse_object(given, "fuzzed") if isinstance(given, str) else given, "fuzzed")
         assert model.params >= model.text_params >= model.active_params > 0
         assert model.cache_elements(1) >= 0
         assert model.decode(1, 100).flops > 0
@@ -75,18 +72,4 @@ def attempt(rng: random.Random) -> str:
     return "counted"
 
 
-def run(count: int, seed: int = 0) -> tuple[Counter, float]:
-    """Many attempts; how each ended, and the slowest in seconds."""
-    rng, ends, slowest = random.Random(seed), Counter(), 0.0
-    for _ in range(count):
-        start = time.perf_counter()
-        ends[attempt(rng)] += 1
-        slowest = max(slowest, time.perf_counter() - start)
-    return ends, slowest
-
-
-if __name__ == "__main__":
-    total = int(sys.argv[1])
-    outcome, longest = run(total, seed=1)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{total:,} mutated configurations: {dict(outcome)}; slowest {1e3 * longest:.0f} ms; peak {memory:.0f} MiB")
+CONFIG = Target("config", made, tried)
