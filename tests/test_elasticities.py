@@ -92,3 +92,9 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
 def test_branches_of_nested_maxima() -> None:
     assert set(branches(Max(B, 2) + Max(B, S), B)) == {2 * B, B + S, B + 2, S + 2}
     assert list(branches(Max(S, 3), B)) == [Max(S, 3)]
+
+
+def test_the_ranking_shows_itself_in_a_notebook() -> None:
+    found = LLAMA.elasticities(batch=1, context=1024)
+    assert found._repr_html_() == found.table()._repr_html_()
+    assert found._repr_html_().count("<tr>") > 3

@@ -15,9 +15,9 @@ def test_leftover_symbols_are_named() -> None:
 
 
 def test_what_is_given_is_listed_or_said_to_be_nothing() -> None:
-    with pytest.raises(CostModelError, match="no value for B; given: nothing$"):
+    with pytest.raises(CostModelError, match=r"no value for B; given: nothing$"):
         CompiledFormula([B], [])
-    with pytest.raises(CostModelError, match="no value for D; given: B, S$"):
+    with pytest.raises(CostModelError, match=r"no value for D; given: B, S$"):
         CompiledFormula([B * D, S], [B, S], {W: 1.0})
 
 
