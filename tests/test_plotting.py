@@ -8,6 +8,7 @@ import pytest
 
 from costmodel.plotting import FIGURES
 from costmodel.plotting import __main__ as writer
+from costmodel.plotting.evidence import this_machine
 from costmodel.plotting.style import Picture, rendered
 
 IMAGES = Path(__file__).parent.parent / "images"
@@ -43,3 +44,8 @@ def test_writing_leaves_only_the_figures_there_are(tmp_path: Path, monkeypatch: 
     writer.main(str(folder))
     assert {path.name for path in folder.iterdir()} == {"roofline.svg", "roofline.png"}
     assert (folder / "roofline.svg").read_bytes() == rendered(FIGURES["roofline"](), "svg")
+
+
+def test_this_machine_is_drawn_beside_its_bound() -> None:
+    rows = [{"what": what, "tokens": 256, "measured_s": 0.04, "ideal_s": 0.01} for what in ("prefill", "decode")]
+    assert this_machine(rows).title == "Share of this machine's bound: prefill 25%, decode 25%"
