@@ -5,7 +5,7 @@ from sympy import limit, oo, simplify
 
 from costmodel import contract, elementwise
 from costmodel.common.errors import CostModelError
-from costmodel.operation import Widths
+from costmodel.operation import Op, Tensor, Widths
 from costmodel.ops import Ledger, Row
 from costmodel.symbols import B, D, F, G, H, K, N, S, T, V, b_a, b_kv, b_w
 
@@ -94,11 +94,17 @@ def test_visible_pairs_replace_the_square() -> None:
         ("B D, D F -> ", {}, "operand ' ' of 'B D, D F -> ' is empty"),
         ("B D, D F -> B V", {}, "axis 'V' of .* is in the output but in no input"),
         ("B D, D Z -> B Z", {}, "unknown axis 'Z'"),
-        ("B B, D F -> B F", {}, "operand 'B B' of .* repeats an axis"),
+        ("B D -> B Z", {}, "unknown axis 'Z' in 'B D -> B Z'"),
+        ("B D -> B -> D", {}, "unknown axis '->'"),
+        ("B B, D F -> B F", {}, "operand 'B B' of 'B B, D F -> B F' repeats an axis"),
         ("B D,  -> B", {}, "is empty"),
         ("B D, D F -> B F", {"sizes": {"D": 0}}, "axis D of .* must be positive, got 0"),
         ("B D, D F -> B F", {"sizes": {"F": -1}}, "axis F of .* must be positive, got -1"),
-        ("B D, D F -> B F", {"roles": ("weight",)}, "got 1 for 3 operands"),
+        (
+            "B D, D F -> B F",
+            {"roles": ("weight",)},
+            "got 1 for 3 operands; give one of weight, cache, activation, state for each",
+        ),
         ("B D, D F -> B F", {"roles": ("weight", "tape", "cache")}, "got 'tape'"),
     ],
 )
@@ -148,8 +154,8 @@ def test_ledger_at_binds_counts_too() -> None:
 def test_ledger_names_its_rows() -> None:
     ledger = Ledger([Row("up", contract("B T D, D F -> B T F"))])
     assert ledger["up"].flops == 2 * B * T * D * F
-    with pytest.raises(KeyError, match="no row called 'down'; the ledger has up"):
-        ledger["down"]
+    with pytest.raises(KeyError, match=r"no row called 'down'; the ledger has up, up"):
+        (ledger + ledger)["down"]
 
 
 def test_ledger_shows_itself() -> None:
@@ -169,6 +175,19 @@ def test_ledger_table_says_what_is_read_written_and_summed() -> None:
     row = next(line for line in str(ledger).splitlines() if line.startswith("up"))
     assert row.split()[:6] == ["up", "2", "B", "D,", "D", "F"]
     assert repr(ledger) == str(ledger)
+
+
+def test_ledger_table_shows_what_is_sent_where_anything_is() -> None:
+    sum_up = Row("sum", Op(0, sends=(Tensor("B D", B * D, "activation"),), messages=2), 3)
+    header, *_, total = str(Ledger([sum_up])).splitlines()
+    assert header.split()[-1] == "sent"
+    assert total.split()[-1] == "6*B*D"
+
+
+def test_totals_are_multiplied_out() -> None:
+    total = str(Ledger([Row("up", contract("B D, D F -> B F"), N)])).splitlines()[-1]
+    assert "2*B*D*N" in total
+    assert "(" not in total
 
 
 def test_numeric_ledger_prints_grouped_digits() -> None:
