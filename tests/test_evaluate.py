@@ -14,6 +14,24 @@ def test_leftover_symbols_are_named() -> None:
         evaluate(B * D * S, B=2)
 
 
+def test_what_is_given_is_listed_or_said_to_be_nothing() -> None:
+    with pytest.raises(CostModelError, match=r"no value for B; given: nothing$"):
+        CompiledFormula([B], [])
+    with pytest.raises(CostModelError, match=r"no value for D; given: B, S$"):
+        CompiledFormula([B * D, S], [B, S], {W: 1.0})
+
+
+def test_constants_keep_their_place_in_the_formula() -> None:
+    compiled = compile_formulas([B * D + S, 7], [B], {D: 3.0, S: 0.5})
+    assert [r.tolist() for r in compiled([1, 2])] == [[3.5, 6.5], [7.0, 7.0]]
+    assert compile_formulas([B * D], [B], {D: 4.0})([1])[0].tolist() == [4.0]
+
+
+def test_values_may_be_named_either_way() -> None:
+    assert evaluate(B - S, {"B": 5}, S=2) == 3
+    assert evaluate(B - S, {S: 2}, B=5) == 3
+
+
 def test_lookalike_symbols_are_refused_not_ignored() -> None:
     with pytest.raises(KeyError, match="different symbol"):
         evaluate(B + 1, {Symbol("B"): 2})

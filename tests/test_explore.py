@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -284,3 +285,13 @@ def test_a_phone_shows_it_in_one_column_with_contrast(written: Path, browser: ob
 
 def test_settings_of_the_page_are_checked_by_name() -> None:
     assert 'const START = {"model": "7b"' in page(Catalogue.of(["7b"], ["t4"]), model="7b", on="t4")
+
+
+def test_mathml_of_a_number_is_a_number() -> None:
+    assert mathml(3) == "<mn>3</mn>"
+
+
+def test_a_model_without_a_stored_format_says_so() -> None:
+    model = replace(load("llama-3-8b"), dtype=None, name="unknown storage")
+    catalogue = Catalogue({"unknown": model}, {})
+    assert '"stored": null' in catalogue.script or '"stored":null' in catalogue.script

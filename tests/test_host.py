@@ -1,6 +1,7 @@
 """This machine as a record: small measurements, only ever compared as inequalities."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from costmodel import Deployment, load
 from costmodel.cli import main
 from costmodel.common.errors import CostModelError
-from costmodel.host import Host, ideal_seconds, measure_host, read_bandwidth
+from costmodel.host import Host, ideal_seconds, measure_host, memory_bytes, read_bandwidth
 from costmodel.lab.decoder import TinyDecoder
 
 SMALL = {"rounds": 2, "size": 2**24, "side": 256}
@@ -73,3 +74,9 @@ def test_without_a_cuda_device_the_oracle_says_so(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "nothing was measured" in ran.stderr
     assert not (tmp_path / "rows.csv").exists()
+
+
+def test_a_system_that_does_not_state_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf_names", {})
+    with pytest.raises(CostModelError, match="does not state its memory; give capacity in bytes"):
+        memory_bytes()

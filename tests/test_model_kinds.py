@@ -204,3 +204,12 @@ def test_prefill_and_decode_of_symbols_and_numbers_agree() -> None:
     numeric = LatentAttention(32, 4, 8, 2, 6, 6, absorbed=False).ledger(ForwardPass(3, 5, 11))
     symbolic = LatentAttention(absorbed=False).ledger(ForwardPass()).subs(sizes)
     assert (numeric.flops, numeric.bytes) == (symbolic.flops, symbolic.bytes)
+
+
+def test_matrices_are_what_is_left_without_gains() -> None:
+    latent = LatentAttention(64, 4, latent=16, rotary=8, key_width=12, value_width=10, query_latent=20)
+    assert latent.params - latent.matrix_params == 16 + 20
+    assert LatentAttention(64, 4, latent=16, rotary=8, key_width=12, value_width=10).matrix_params > 0
+    moe = Moe(Mlp(64, 96), 8, 2, shared=Mlp(64, 32), shared_gate=True)
+    assert moe.matrix_params == 8 * 3 * 64 * 96 + 64 * 8 + 3 * 64 * 32 + 64
+    assert Moe(Mlp(64, 96), 8, 2).matrix_params == 8 * 3 * 64 * 96 + 64 * 8

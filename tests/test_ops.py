@@ -5,7 +5,7 @@ from sympy import limit, oo, simplify
 
 from costmodel import contract, elementwise
 from costmodel.common.errors import CostModelError
-from costmodel.operation import Widths
+from costmodel.operation import Op, Tensor, Widths
 from costmodel.ops import Ledger, Row
 from costmodel.symbols import B, D, F, G, H, K, N, S, T, V, b_a, b_kv, b_w
 
@@ -44,6 +44,31 @@ def test_element_sizes_follow_roles() -> None:
     assert op.sized(Widths(1, 2, 4)).bytes == B * T * D * 4 + D * K * H + B * T * K * H * 2
 
 
+def test_roles_left_out_follow_the_batch_axis() -> None:
+    op = contract("B D, D F -> B F")
+    assert [t.role for t in (*op.reads, *op.writes)] == ["activation", "weight", "activation"]
+    assert contract("D F, F D -> D").writes[0].role == "activation"
+
+
+def test_widths_and_sizes_stay_with_the_operands() -> None:
+    op = contract("B D, D F -> B F", sizes={"D": 3, "F": 5}, widths=Widths(1, 2, 4))
+    assert op.bytes == 4 * 3 * B + 15 + 4 * 5 * B
+    assert [(t.axes, t.elements, t.dims) for t in (*op.reads, *op.writes)] == [
+        ("B D", 3 * B, (B, 3)),
+        ("D F", 15, (3, 5)),
+        ("B F", 5 * B, (B, 5)),
+    ]
+
+
+def test_elementwise_touches_each_element_and_its_gain_once() -> None:
+    op = elementwise("B T D", 3, sizes={"T": 2, "D": 4}, gain="D")
+    assert op.flops == 3 * 8 * B
+    assert op.sized().bytes == 2 * 8 * B * b_a + 4 * b_w
+    assert op.operands == ("B T D, D", "B T D")
+    assert elementwise("B D").flops == 0
+    assert elementwise("B D", 1, gain="D", on_chip=True).operands == ("[B D], D", "[B D]")
+
+
 def test_operand_on_chip_moves_nothing() -> None:
     assert contract("B D, D F -> B F", on_chip=[0, -1]).bytes == 2 * D * F
     assert contract("B D, D F -> B F", on_chip=[0, -1]).operands == ("[B D], D F", "[B F]")
@@ -56,19 +81,30 @@ def test_grouped_heads_multiply_out() -> None:
 
 
 def test_visible_pairs_replace_the_square() -> None:
-    assert contract("B T H, B S H -> B T S", visible=7).flops == 14 * B * H
+    op = contract("B T H, B S H -> B T S", visible=7)
+    assert op.flops == 14 * B * H
+    assert op.bytes == 2 * (B * T * H + B * S * H + B * T * S)  # what is skipped is arithmetic, not traffic
+    assert contract("B T H, B S H -> B T S", visible=0).flops == 0
 
 
 @pytest.mark.parametrize(
     ("pattern", "options", "message"),
     [
-        ("B D, D F", {}, "has no arrow"),
+        ("B D, D F", {}, "^'B D, D F' has no arrow"),
+        ("B D, D F -> ", {}, "operand ' ' of 'B D, D F -> ' is empty"),
         ("B D, D F -> B V", {}, "axis 'V' of .* is in the output but in no input"),
         ("B D, D Z -> B Z", {}, "unknown axis 'Z'"),
-        ("B B, D F -> B F", {}, "operand 'B B' of .* repeats an axis"),
+        ("B D -> B Z", {}, "unknown axis 'Z' in 'B D -> B Z'"),
+        ("B D -> B -> D", {}, "unknown axis '->'"),
+        ("B B, D F -> B F", {}, "operand 'B B' of 'B B, D F -> B F' repeats an axis"),
         ("B D,  -> B", {}, "is empty"),
         ("B D, D F -> B F", {"sizes": {"D": 0}}, "axis D of .* must be positive, got 0"),
-        ("B D, D F -> B F", {"roles": ("weight",)}, "got 1 for 3 operands"),
+        ("B D, D F -> B F", {"sizes": {"F": -1}}, "axis F of .* must be positive, got -1"),
+        (
+            "B D, D F -> B F",
+            {"roles": ("weight",)},
+            "got 1 for 3 operands; give one of weight, cache, activation, state for each",
+        ),
         ("B D, D F -> B F", {"roles": ("weight", "tape", "cache")}, "got 'tape'"),
     ],
 )
@@ -91,6 +127,25 @@ def test_ledger_totals_are_sums_of_rows() -> None:
     assert ledger.elements("weight") == 3 * D * F + D * V
 
 
+def test_elements_on_chip_or_of_other_roles_are_not_counted() -> None:
+    ledger = Ledger([Row("up", contract("B T D, D F -> B T F", on_chip=[0]), 3)])
+    assert ledger.elements("activation") == 3 * B * T * F
+    assert ledger.elements("cache") == 0
+
+
+def test_rows_keep_their_names_and_order() -> None:
+    up, down = Row("up", contract("B D, D F -> B F"), 2), Row("down", contract("B F, F D -> B D"), 3)
+    ledger = Ledger([up]) + Ledger([down])
+    assert [(row.name, row.count) for row in ledger.rows] == [("up", 2), ("down", 3)]
+    assert ledger.times(1) is ledger
+    assert [row.count for row in ledger.times(5).rows] == [10, 15]
+    assert [(row.name, row.count) for row in ledger.subs({"D": 4}).rows] == [("up", 2), ("down", 3)]
+    assert ledger.sized().bytes == 2 * (B * D * b_a + D * F * b_w + B * F * b_a) + 3 * (
+        B * F * b_a + D * F * b_w + B * D * b_a
+    )
+    assert ledger.sized(Widths(1, 1, 1)).bytes * 2 == ledger.bytes
+
+
 def test_ledger_at_binds_counts_too() -> None:
     bound = Ledger([Row("up", contract("B T D, D F -> B T F"), N)]).at(N=2, B=1, T=1, D=4, F=8)
     assert (bound.flops, bound.bytes) == (128, 2 * (2 * 4 + 2 * 8 + 2 * 32))
@@ -99,8 +154,8 @@ def test_ledger_at_binds_counts_too() -> None:
 def test_ledger_names_its_rows() -> None:
     ledger = Ledger([Row("up", contract("B T D, D F -> B T F"))])
     assert ledger["up"].flops == 2 * B * T * D * F
-    with pytest.raises(KeyError, match="no row called 'down'; the ledger has up"):
-        ledger["down"]
+    with pytest.raises(KeyError, match=r"no row called 'down'; the ledger has up, up"):
+        (ledger + ledger)["down"]
 
 
 def test_ledger_shows_itself() -> None:
@@ -110,6 +165,29 @@ def test_ledger_shows_itself() -> None:
     assert text.splitlines()[-1].startswith("total")
     assert "$2 B D F T$" in html
     assert html.count("<tr>") == 3
+
+
+def test_ledger_table_says_what_is_read_written_and_summed() -> None:
+    ledger = Ledger([Row("up", contract("B D, D F -> B F"), 2), Row("down", contract("B F, F D -> B D"))])
+    header, *_, total = str(ledger).splitlines()
+    assert header.split() == ["step", "times", "reads", "writes", "FLOPs", "bytes"]
+    assert "  ".join(total.split()) == "total  6*B*D*F  6*B*D  +  6*B*F  +  6*D*F"
+    row = next(line for line in str(ledger).splitlines() if line.startswith("up"))
+    assert row.split()[:6] == ["up", "2", "B", "D,", "D", "F"]
+    assert repr(ledger) == str(ledger)
+
+
+def test_ledger_table_shows_what_is_sent_where_anything_is() -> None:
+    sum_up = Row("sum", Op(0, sends=(Tensor("B D", B * D, "activation"),), messages=2), 3)
+    header, *_, total = str(Ledger([sum_up])).splitlines()
+    assert header.split()[-1] == "sent"
+    assert total.split()[-1] == "6*B*D"
+
+
+def test_totals_are_multiplied_out() -> None:
+    total = str(Ledger([Row("up", contract("B D, D F -> B F"), N)])).splitlines()[-1]
+    assert "2*B*D*N" in total
+    assert "(" not in total
 
 
 def test_numeric_ledger_prints_grouped_digits() -> None:

@@ -220,6 +220,9 @@ def test_the_whole_fits_where_one_device_does_not() -> None:
             r"query heads \(32\) must be a multiple of the 3 devices|vocab",
         ),
         (lambda: device_share(LLAMA, Parallel(pipeline=5)), r"layers \(32\) must be a multiple of the 5 devices"),
+        (lambda: part_of(Layer(), Parallel(tensor=2)), "no rule"),
+        (lambda: device_pass(load("mixtral-8x7b"), Parallel(data=4, expert=2)), "expert must be 1 or tensor"),
+        (lambda: collective("sum", "B T D", 8, (-1, 2)), "sum: devices must be at least 1"),
         (lambda: kv_heads_per_device(8, 12), "one must be a multiple of the other"),
         (lambda: Deployment(LLAMA, H100, textbook=True, parallel=Parallel(tensor=2)), "know one device"),
         (lambda: Deployment(LLAMA, accelerator("tpu-v4"), parallel=Parallel(tensor=2)).decode(1, 1), "interconnect"),
@@ -242,3 +245,24 @@ def test_with_every_size_a_letter() -> None:
     assert simplify(devices * part.params - transformer(norms=False).params) == 0
     sent = part.decode(B, S)["mlp all-reduce"].sent
     assert simplify(sent - 4 * B * D * L * (devices - 1) / devices) == 0
+
+
+def test_one_device_holds_and_does_everything() -> None:
+    assert device_pass(LLAMA, Parallel()) is LLAMA
+    assert device_share(LLAMA, Parallel()) is LLAMA
+    assert Parallel(data=2).communication_seconds(LLAMA.decode(1, 1), accelerator("tpu-v4")) == 0
+
+
+def test_the_parts_of_a_split_layer_count_what_they_do() -> None:
+    part = device_pass(load("mixtral-8x7b"), Parallel(tensor=2))
+    whole = load("mixtral-8x7b")
+    assert part.active_params < part.params
+    assert part.matrix_params < part.params
+    assert 2 * part.matrix_params - whole.matrix_params == 32 * 4096 * 8  # both devices keep every router
+
+
+def test_without_expert_parallelism_groups_send_every_token_everywhere() -> None:
+    rows = [row.name for row in device_pass(load("mixtral-8x7b"), Parallel(data=2, tensor=2)).decode(4, 1024).rows]
+    assert "expert all-gather" in rows
+    assert "expert reduce-scatter" in rows
+    assert not any("dispatch" in name for name in rows)

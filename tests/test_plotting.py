@@ -7,6 +7,8 @@ import matplotlib as mpl
 import pytest
 
 from costmodel.plotting import FIGURES
+from costmodel.plotting import __main__ as writer
+from costmodel.plotting.evidence import this_machine
 from costmodel.plotting.style import Picture, rendered
 
 IMAGES = Path(__file__).parent.parent / "images"
@@ -32,3 +34,18 @@ def test_a_picture_shows_itself_with_alt_text() -> None:
     data, metadata = FIGURES["roofline"]()._repr_mimebundle_()
     assert data["text/plain"] == metadata["image/png"]["alt"]
     assert "0.335% of the peak" in data["text/plain"]
+
+
+def test_writing_leaves_only_the_figures_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "FIGURES", {"roofline": FIGURES["roofline"]})
+    folder = tmp_path / "new" / "images"
+    writer.main(str(folder))
+    (folder / "forgotten.svg").write_text("<svg/>")
+    writer.main(str(folder))
+    assert {path.name for path in folder.iterdir()} == {"roofline.svg", "roofline.png"}
+    assert (folder / "roofline.svg").read_bytes() == rendered(FIGURES["roofline"](), "svg")
+
+
+def test_this_machine_is_drawn_beside_its_bound() -> None:
+    rows = [{"what": what, "tokens": 256, "measured_s": 0.04, "ideal_s": 0.01} for what in ("prefill", "decode")]
+    assert this_machine(rows).title == "Share of this machine's bound: prefill 25%, decode 25%"

@@ -42,6 +42,44 @@ def test_bound_of_symbols_is_refused() -> None:
         _ = timing(load("llama-3-8b").decode(B, S), H100).bound
 
 
+def test_communication_waits_or_hides_and_can_bind() -> None:
+    after = Timing(flops=6, bytes=8, peak=2, bandwidth=2, communication_seconds=5)
+    beside = Timing(flops=6, bytes=8, peak=2, bandwidth=2, communication_seconds=5, hidden=True)
+    assert (after.compute_seconds, after.memory_seconds, after.ridge, after.intensity) == (3, 4, 1, 0.75)
+    assert (after.seconds, beside.seconds) == (4 + 5, 5)
+    assert after.bound == beside.bound == "communication"
+    short = Timing(flops=6, bytes=8, peak=2, bandwidth=2, communication_seconds=4, hidden=True)
+    assert (short.seconds, short.bound) == (4, "memory")
+
+
+def test_symbolic_communication_does_not_claim_to_bind() -> None:
+    assert Timing(flops=9, bytes=1, peak=1, bandwidth=1, communication_seconds=B).bound == "compute"
+
+
+def test_rates_are_those_of_the_dtype() -> None:
+    ledger = load("llama-3-8b").prefill(1, 8192)
+    gain = H100.peak("fp8") / H100.peak()
+    assert timing(ledger, H100).compute_seconds == pytest.approx(gain * timing(ledger, H100, "fp8").compute_seconds)
+    assert overlapped_seconds(ledger, H100, "fp8") == timing(ledger, H100, "fp8").seconds
+    assert serial_seconds(ledger, H100) > serial_seconds(ledger, H100, "fp8")
+    assert attainable(10**6, H100, "fp8") == H100.peak("fp8")
+    used = {"params": 10**9, "tokens": 1000, "seconds": 0.1, "accelerator": H100}
+    assert model_flops_utilisation(**used) == pytest.approx(gain * model_flops_utilisation(**used, dtype="fp8"))
+
+
+def test_efficiencies_scale_their_own_rate() -> None:
+    ledger = load("llama-3-8b").prefill(1, 8192)
+    whole, half = timing(ledger, H100), timing(ledger, H100, compute_efficiency=0.5)
+    assert half.compute_seconds == pytest.approx(2 * whole.compute_seconds)
+    assert half.memory_seconds == whole.memory_seconds
+    assert overlapped_seconds(ledger, H100, compute_efficiency=0.5) == half.seconds
+    slower = serial_seconds(ledger, H100, compute_efficiency=0.5, bandwidth_efficiency=0.5)
+    assert slower == pytest.approx(2 * serial_seconds(ledger, H100))
+    for name, value in (("compute_efficiency", 0), ("bandwidth_efficiency", 0), ("compute_efficiency", 2)):
+        with pytest.raises(CostModelError, match=f"^{name} must be above 0 and at most 1, got {value}"):
+            serial_seconds(ledger, H100, **{name: value})
+
+
 def test_attainable_rate_has_a_knee() -> None:
     assert attainable(1, H100) == H100.bandwidth
     assert attainable(10**6, H100) == H100.peak()

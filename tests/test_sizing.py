@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from costmodel import Deployment, accelerator, load, stated_model, transformer
 from costmodel.common.errors import CostModelError
+from costmodel.parallel import Parallel
 from costmodel.symbols import B, S
 
 H100 = accelerator("h100-sxm")
@@ -133,3 +134,13 @@ def test_scaling_book_13b(kv_heads: int, published: dict[int, float]) -> None:
     chips = Deployment(model, accelerator("tpu-v5e").times(8), textbook=True)
     for batch, milliseconds in published.items():
         assert chips.decode(batch, 8192).seconds_per_token * 1e3 == pytest.approx(milliseconds, rel=3e-3)
+
+
+def test_a_calibrated_forecast_knows_no_stages() -> None:
+    with pytest.raises(CostModelError, match="calibrated knows tensor parallelism and replicas"):
+        Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(pipeline=2), calibrated=True)
+
+
+def test_the_textbook_prefills_at_the_peak() -> None:
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), textbook=True)
+    assert (d.prefill(1, 16).bound, d.decode(4096, 16).bound) == ("compute", "memory")

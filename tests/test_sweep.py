@@ -107,3 +107,11 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
 def test_bad_axes_are_named(axes: dict, message: str) -> None:
     with pytest.raises(CostModelError, match=message):
         LLAMA.sweep(**axes)
+
+
+def test_an_axis_of_one_choice_is_that_choice() -> None:
+    one = LLAMA.sweep(batch=[1, 4], context=1024, weights="fp8")
+    assert (
+        one["latency"].values.tolist()
+        == LLAMA.sweep(batch=[1, 4], context=1024, weights=["fp8"])["latency"].values.ravel().tolist()
+    )

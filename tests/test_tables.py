@@ -54,3 +54,7 @@ def test_tables_in_text_and_html() -> None:
 def test_notation_table_holds_what_a_formula_uses() -> None:
     assert [row[0].value for row in notation(S * B).rows] == [B, S]
     assert "sliding-window length" in str(notation())
+
+
+def test_a_number_is_its_own_display_form() -> None:
+    assert display_form(7) == 7

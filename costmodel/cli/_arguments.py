@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -25,12 +26,10 @@ def count(text: str) -> int:
 
 def share(text: str) -> Fraction:
     """A share from 0 up to, but not including, 1, exactly: 0.1 is a tenth."""
-    try:
+    with suppress(InvalidOperation):
         value = Decimal(text)
         if value.is_finite() and 0 <= value < 1 and value.as_tuple().exponent >= -30:
             return Fraction(value)
-    except InvalidOperation:
-        value = Decimal(-1)
     raise argparse.ArgumentTypeError(f"must be a share at least 0 and below 1, got {text[:40]!r}")
 
 

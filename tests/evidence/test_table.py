@@ -122,3 +122,37 @@ def test_the_command(capsys: pytest.CaptureFixture) -> None:
 def test_every_row_states_its_source() -> None:
     assert all(row.source and row.software for row in measurements())
     assert len(against_the_bound(hardware="tpu").verdicts) == 8
+
+
+@pytest.mark.parametrize(
+    ("phase", "model", "unit", "named"),
+    [
+        ("kernel-gemm", "GEMM M=1 N=4096 K=8192", "TFLOPS", "gemm 1x4096x8192"),
+        ("kernel-gemv", "4096 x 8192 x 1", "GB/s", "gemm 4096x8192x1"),
+        ("kernel-attention", "attention 32 heads, 8 kv, width 128", "ms", "attention N=32 K=8 H=128"),
+    ],
+)
+def test_published_kernels(tmp_path: Path, phase: str, model: str, unit: str, named: str) -> None:
+    row = f'k-1,"{model}",H100-SXM-80GB,1,16,16,1,1,1,{phase},rate,500,{unit},cuBLAS,a test,'
+    (found,) = read(written(tmp_path, row, header=PUBLISHED))
+    assert found.model == named
+    assert found.value == pytest.approx({"TFLOPS": 500e12, "GB/s": 500e9, "ms": 0.5}[unit])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("decode", "dreaming"), "phase 'dreaming' is not known; give one of decode"),
+        (("ms", "fortnights"), "unit 'fortnights' is not known; give one of s, ms"),
+        ((",7,", ",seven,"), "value must be a number, got 'seven'"),
+        ((",decode,", ",kernel-gemm,"), "model 'Llama-3-8B' of a gemm row must give m, n, k"),
+    ],
+)
+def test_refusals_of_published_lists(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    row = "y-1,Llama-3-8B,H100-SXM-80GB,2,16,16,4,100,50,decode,tpot,7,ms,vLLM,a test,"
+    with pytest.raises(CostModelError, match=message):
+        read(written(tmp_path, row.replace(*change), header=PUBLISHED))
+
+
+def test_empty_lines_are_no_rows(tmp_path: Path) -> None:
+    assert len(read(written(tmp_path, ROW, "," * (len(COLUMNS) - 1)))) == 1

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from costmodel.common.errors import CostModelError
 from costmodel.lab.decoder import TinyDecoder
+from costmodel.lab.matrix import Matrix
 from costmodel.lab.shape import DecoderShape
 
 AGREEMENT = 1e-10  # float64, absolute
@@ -221,3 +222,8 @@ def test_hidden_states_are_what_the_head_reads() -> None:
     hidden = tiny.hidden([3, 1, 2], cache)
     assert (hidden.shape, cache.length, "unembedding" in tiny.work.flops_by_step) == ((3, 16), 3, False)
     np.testing.assert_array_equal(hidden @ tiny.weights.head.values, tiny.forward_full([3, 1, 2]))
+
+
+def test_a_matrix_names_its_steps() -> None:
+    with pytest.raises(CostModelError, match="no step 'down' in this matrix; it holds up, gate"):
+        Matrix(np.arange(6.0), 2, {"up": 2, "gate": 1}).part("down")

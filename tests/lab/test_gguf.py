@@ -5,7 +5,7 @@ import pytest
 
 from costmodel import load
 from costmodel.common.errors import ConfigError, CostModelError
-from costmodel.common.gguf_file import BLOCKS, read_gguf
+from costmodel.common.gguf_file import BLOCKS, GGUFFile, GGUFTensor, read_gguf
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.llama_gguf import decoder_from_gguf
 from costmodel.lab.tokenizer import tokenizer_from_gguf
@@ -282,3 +282,25 @@ def test_a_missing_package_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) 
         decoder_from_gguf(file)
     with pytest.raises(CostModelError, match=r"needs the package 'tokenizers': pip install 'costmodel\[lab\]'"):
         tokenizer_from_gguf(file)
+
+
+def test_damaged_headers_are_named(tmp_path: Path) -> None:
+    def key(name: bytes, number: int) -> bytes:
+        return len(name).to_bytes(8, "little") + name + (4).to_bytes(4, "little") + number.to_bytes(4, "little")
+
+    start = b"GGUF\x03\0\0\0" + bytes(8) + (2).to_bytes(8, "little")
+    file = tmp_path / "twice.gguf"
+    file.write_bytes(start + 2 * key(b"size", 1))
+    with pytest.raises(ConfigError, match="key 'size' is given twice"):
+        read_gguf(file)
+    file.write_bytes(start + key(b"general.alignment", 0) + key(b"size", 1))
+    with pytest.raises(ConfigError, match=r"general\.alignment must be a positive integer, got 0"):
+        read_gguf(file)
+
+
+def test_a_type_that_is_not_on_record_has_no_size() -> None:
+    odd = GGUFTensor("odd", (2, 33), 8, 0)
+    with pytest.raises(ConfigError, match=r"tensor 'odd' of shape \(2, 33\) cannot be stored as ggml type 8"):
+        _ = odd.nbytes
+    with pytest.raises(ConfigError, match=r"some\.gguf: tensor 'odd'"):
+        _ = GGUFFile(Path("some.gguf"), {}, {"odd": odd}).weight_bytes

@@ -294,6 +294,7 @@ def test_small_floats_are_the_nearest(form: FloatFormat) -> None:
     numbers = every_number(form)
     assert numbers[-1] == form.largest
     assert numbers[1] == form.smallest
+    assert numbers[numbers > 1][0] - 1 == form.step
     np.testing.assert_array_equal(round_to_float(numbers, form.name), numbers)
     middles = (numbers[1:] + numbers[:-1]) / 2
     even = np.where(np.arange(len(middles)) % 2 == 0, numbers[:-1], numbers[1:])  # codes count up from 0

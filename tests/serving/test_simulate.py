@@ -158,6 +158,8 @@ def test_nothing_served_is_said_without_dividing_by_it() -> None:
     assert found["ttft_s"] == {"p50": None, "p90": None, "p99": None}
     with pytest.raises(CostModelError, match="nothing was served"):
         result.dollars_per_million_tokens(2.0)
+    with pytest.raises(CostModelError, match="a price must be at least 0"):
+        result.dollars(-1.0)
 
 
 def test_refusals() -> None:

@@ -185,3 +185,10 @@ def test_arrivals_are_seeded_and_keep_their_rate() -> None:
             poisson_arrivals(rate, 5)
     with pytest.raises(CostModelError, match="unknown trace 'azure'"):
         synthetic_trace("azure")
+
+
+def test_blocks_belong_to_requests() -> None:
+    with pytest.raises(CostModelError, match="blocks must be given for each of 2 requests, got 1"):
+        Trace([0.0, 1.0], [1, 1], [1, 1], blocks=[[0]])
+    with pytest.raises(CostModelError, match="does not say which blocks"):
+        block_hit_ratio(Trace([0.0], [1], [1]))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from costmodel.common.errors import CostModelError
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.sampling import candidates
 from costmodel.lab.speculation import (
@@ -183,3 +184,8 @@ def test_a_wrong_rule_is_caught() -> None:
     tokens, _ = Wrong().sequences(0, LENGTH, 100_000, rng(1))
     probs = sequence_probs(TARGET, 0, LENGTH)
     assert chi_square(counted(tokens, 3), probs) > 5 * limit(len(probs) - 1)
+
+
+def test_tables_of_different_words_are_refused() -> None:
+    with pytest.raises(CostModelError, match=r"tables must have one shape, got \(\d+, \d+\) and \(2, 2\)"):
+        RoundSimulator(TARGET, np.full((2, 2), 0.5), 2)

@@ -16,6 +16,7 @@ from costmodel.lab.speculation import (
     tree_nodes,
     tree_paths,
 )
+from costmodel.lab.speculation.regression import Regression
 from tests.lab.speculation.test_exactness import assert_fits, counted, decoder_probs
 
 TARGET = TinyDecoder(vocab=8, max_len=128)
@@ -102,3 +103,9 @@ def test_what_cannot_be() -> None:
     other = FeatureDraft(TinyDecoder(vocab=8), TEXTS, width=4)
     with pytest.raises(CostModelError, match="only beside the decoder that it was trained on"):
         speculative_generate([1], TARGET, other, 5, 2, rng())
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 2), (0, 0)])
+def test_a_regression_needs_an_output_for_each_input(inputs: int, outputs: int) -> None:
+    with pytest.raises(CostModelError, match=f"as many inputs as outputs, got {inputs} and {outputs}"):
+        Regression(np.zeros((inputs, 1)), np.zeros(outputs))
