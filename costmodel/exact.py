@@ -8,12 +8,16 @@ from fractions import Fraction
 from math import ceil
 from numbers import Integral
 from numbers import Number as PlainNumber
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sympy import Expr, Integer, Max, Min, floor
 
 from costmodel.common.errors import CostModelError
 
-Number = int | float | Fraction | Expr
+if TYPE_CHECKING:  # a number or a formula, which only the run tells; SymPy has no annotations that could
+    Number: TypeAlias = Any
+else:
+    Number = int | float | Fraction | Expr
 
 
 def is_plain(*values: object) -> bool:
@@ -85,7 +89,7 @@ def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Nu
     """
     if isinstance(value, Expr) and not value.is_number:
         return value
-    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= value <= limit:
+    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= int(value) <= limit:
         return int(value)
     wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
     raise CostModelError(f"{what} must be {wanted}, got {value!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.evidence.layout import COLUMNS, UNITS, from_published, is_published
@@ -89,7 +90,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
     for name in ("id", "model", "hardware", "source"):
         if not fields[name]:
             raise CostModelError(f"{name} is empty; give a name")
-    numbers = {
+    numbers: dict[str, Any] = {
         "devices": _number("devices", fields["devices"], int, least=1, needed=True),
         "weight_bits": _number("weight_bits", fields["weight_bits"], float, least=1, needed=phase != "attention"),
         "cache_bits": _number("cache_bits", fields["cache_bits"], float, least=1, needed=phase == "attention"),
@@ -100,7 +101,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
         "generated": _number("generated", fields["generated"], float, least=0, needed=phase == "request"),
         "value": _number("value", fields["value"], float, least=1e-12, needed=True),
     }
-    return Measurement(**{**fields, **numbers})
+    return Measurement(**(dict(fields) | numbers))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -120,7 +121,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             yield reader.line_num, fields
 
 
-def read(path: str | os.PathLike) -> tuple[Measurement, ...]:
+def read(path: str | os.PathLike[str]) -> tuple[Measurement, ...]:
     """Measurements of a CSV file, in this table's columns or in those of a published list (metric, value, unit, …).
 
     Raises
