@@ -26,6 +26,7 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
 
@@ -54,4 +55,4 @@ fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by na
 	$(BIN)/python -m tests.fuzz.configs 200000
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .mypy_cache .hypothesis
