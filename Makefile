@@ -7,7 +7,7 @@ DEMO := $(VENV)/qwen2.5-7b.json
 ONE_THREAD := OPENBLAS_NUM_THREADS=1  # small products: threads that share two busy cores only wait for each other
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test weights lab notebooks images bench fuzz clean test-lab site
+.PHONY: demo test weights lab notebooks images bench fuzz clean test-lab test-matrix site
 
 $(READY): .ci/lock.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,5 +54,8 @@ bench: $(READY)  ## ours against the alternative, side by side, with ratios
 fuzz: $(READY)  ## 200,000 mutated configurations: each counted or refused by name
 	$(BIN)/python -m tests.fuzz.configs 200000
 
+test-matrix:  ## the tests and pages under every Python here, and with the oldest dependencies allowed (long)
+	.ci/matrix
+
 clean:
-	rm -rf $(VENV) site .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) site build/matrix .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -100,7 +100,7 @@ class Page:
         found = re.search(r"\*\*What you'll do:\*\*\s*(.+?)(?:\n\n|$)", opening, re.S)
         about = " ".join(found[1].split()) if found else ""
         self.about = about[:1].upper() + about[1:]
-        minutes = re.search(r"[Aa]bout (\d+) minutes", opening)
+        minutes = re.search(r"[Aa]bout (\d+)\s+minutes", opening)
         self.minutes = f"{minutes[1]} minutes" if minutes else ""
         self.live = any(
             "data-calculator" in str(cell.get("outputs"))

@@ -18,6 +18,7 @@ PARTS = (
     "## What breaks",
     "## Exercises",
     "<details>",
+    "## Test yourself",
     "## Papers",
 )
 every_page = pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
@@ -30,6 +31,11 @@ def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
 def test_there_are_pages() -> None:
     assert len({p.stem[:2] for p in PAGES}) == len(PAGES)
     assert len(PAGES) >= 4
+
+
+@every_page
+def test_a_page_says_how_long_it_takes(path: Path) -> None:
+    assert re.search(r"[Aa]bout \d+\s+minutes", cells(path, "markdown")[0].source)
 
 
 @every_page

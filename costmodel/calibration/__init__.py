@@ -32,8 +32,8 @@ class Calibration:
     def stated_error(self) -> str:
         """Its error in words."""
         parts = {"hash": "rows set aside", "source": "a source set aside"}
-        found = (f"{self.error[k]['median']:.0%} ({self.error[k]['p90']:.0%}) on {what}" for k, what in parts.items())
-        return f"median error (9 of 10 below): {', '.join(found)}"
+        found = (f"{self.error[k]['median']:.0%} and {self.error[k]['p90']:.0%} on {what}" for k, what in parts.items())
+        return f"half of such forecasts, and nine of ten, were within {', '.join(found)}"
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,9 @@ import numpy as np
 
 from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
+from costmodel.lab.prompt_bill import prompt_cache_cost
+
+__all__ = ["PrefixCache", "hit_ratio", "prompt_cache_cost", "reusable_prefix_tokens"]
 
 
 def reusable_prefix_tokens(previous: Sequence[int], new: Sequence[int], block_tokens: int = 1) -> int:

@@ -109,3 +109,9 @@ def test_what_makes_no_sense_is_refused() -> None:
             prompt_cache_cost(*arguments)
     with pytest.raises(CostModelError, match="time must not go backwards, got 1 after 2"):
         prompt_cache_bill([Call(2, [1]), Call(1, [1])], 3.0)
+
+
+def test_the_familiar_name_stands_where_it_is_looked_for() -> None:
+    from costmodel.lab import prefix_cache
+
+    assert prefix_cache.prompt_cache_cost is prompt_cache_cost
