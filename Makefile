@@ -26,6 +26,7 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 test: $(READY)  ## everything CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup
 	cd notebooks && $(ONE_THREAD) ../$(BIN)/python -m pytest
 
@@ -66,4 +67,4 @@ test-matrix:  ## the tests and pages under every Python here, and with the oldes
 	.ci/matrix
 
 clean:
-	rm -rf $(VENV) site build/matrix .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build/matrix .pytest_cache .ruff_cache .mypy_cache .hypothesis

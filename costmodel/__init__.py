@@ -5,7 +5,8 @@ from costmodel.generation import cached_flops, naive_flops
 from costmodel.hardware import Accelerator, accelerator, accelerators
 from costmodel.layers import attention, mlp
 from costmodel.model import Model, stated_model, transformer
-from costmodel.ops import Ledger, Op, contract, elementwise
+from costmodel.operation import Op
+from costmodel.ops import Ledger, contract, elementwise
 from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.roofline import attainable, overlapped_seconds, serial_seconds, timing

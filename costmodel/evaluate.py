@@ -6,6 +6,7 @@ Large grids are worked through in pieces that fit the processor's cache.
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from sympy import Expr, Symbol, sympify
@@ -95,7 +96,7 @@ def compile_formulas(
     return _compiled(tuple(map(sympify, formulas)), tuple(inputs), tuple((constants or {}).items()))
 
 
-def evaluate(formula: Expr, values: Mapping[Symbol | str, object] | None = None, **letters: object) -> np.ndarray:
+def evaluate(formula: Expr, values: Mapping[Symbol | str, object] | None = None, **letters: Any) -> np.ndarray:
     """Evaluate a formula at numbers or arrays: float64, broadcasting, compiled once.
 
     Parameters

@@ -8,13 +8,18 @@ from fractions import Fraction
 from math import ceil
 from numbers import Integral, Real
 from numbers import Number as PlainNumber
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sympy import Expr, Integer, Max, Min, floor
 
 from costmodel.common.errors import CostModelError
 
-Number = int | float | Fraction | Expr
 SMALLEST, LARGEST = 1e-15, 1e45  # every figure in SI units lies between, so that none is lost to a float's range
+
+if TYPE_CHECKING:  # a number or a formula, which only the run tells; SymPy has no annotations that could
+    Number: TypeAlias = Any
+else:
+    Number = int | float | Fraction | Expr
 
 
 def is_plain(*values: object) -> bool:
@@ -91,7 +96,7 @@ def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Nu
     """
     if isinstance(value, Expr) and not value.is_number:
         return value
-    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= value <= limit:
+    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= int(value) <= limit:
         return int(value)
     wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
     raise CostModelError(f"{what} must be {wanted}, got {value!r}")

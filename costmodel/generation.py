@@ -5,6 +5,7 @@ prefilled once and each further token is a pass over itself alone.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from sympy import Expr, expand, summation
 
@@ -42,7 +43,7 @@ def cached_positions(prompt: Number = P, generated: Number = M) -> Number:
     return prompt + generated - 1
 
 
-def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: object) -> Number:
+def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: Any) -> Number:
     """Σ over i = 0 … M − 1 of the FLOPs of a prefill of P + i tokens, for one sequence [FLOP].
 
     Parameters
@@ -54,7 +55,7 @@ def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switc
     return _total(lambda n: model.prefill(1, n, **switches).flops, prompt, generated)
 
 
-def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: object) -> Number:
+def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: Any) -> Number:
     """FLOPs of a prefill of P tokens plus Σ over i = 1 … M − 1 of a decode step at context P + i [FLOP].
 
     Parameters

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,10 @@ def measure_host(*, rounds: int = 5, size: int = BYTES, side: int = SIDE, capaci
     peaks = {dtype: multiply_peak(dtype, rounds=rounds, side=side) for dtype in DTYPES}
     one = read_bandwidth(1, rounds=rounds, size=size)
     every = max(one, read_bandwidth(cores, rounds=rounds, size=size)) if cores > 1 else one
-    about = {"source": "measured here by costmodel.host", "note": f"{cores} cores; NumPy {np.__version__}"}
+    about: dict[str, Any] = {
+        "source": "measured here by costmodel.host",
+        "note": f"{cores} cores; NumPy {np.__version__}",
+    }
     title = f"{platform.machine()} with {cores} core{'s' if cores > 1 else ''}"
     together = Accelerator("host", capacity, every, peaks, title=title, **about)
     return Host(together, Accelerator("host-one-core", capacity, one, peaks, title=title, **about), cores)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
@@ -149,14 +150,14 @@ class Model:
             ledger += Ledger(rows)
         return ledger + Ledger(row for layer in self.after for row in layer.ledger(forward).rows)
 
-    def decode(self, batch: Number = B, context: Number = S, **switches: object) -> Ledger:
+    def decode(self, batch: Number = B, context: Number = S, **switches: Any) -> Ledger:
         """One token for each of `batch` sequences that attend to `context` tokens (T = 1).
 
         Switches are those of `ForwardPass`: causal, head, elementwise.
         """
         return self.forward(ForwardPass(batch, 1, context, **switches))
 
-    def prefill(self, batch: Number = B, prompt: Number = S, **switches: object) -> Ledger:
+    def prefill(self, batch: Number = B, prompt: Number = S, **switches: Any) -> Ledger:
         """A whole prompt at once (T = S). Switches are those of `ForwardPass`."""
         return self.forward(ForwardPass(batch, prompt, prompt, **switches))
 
@@ -165,7 +166,7 @@ def transformer(
     *, V: Number = V, D: Number = D, F: Number = F, N: Number = N, K: Number = K, H: Number = H, L: Number = L,
     norms: bool = True, gated: bool = True, tied_head: bool = False, qkv_bias: bool = False, out_bias: bool = False,
     mlp_bias: bool = False, qk_norm: bool = False, norm_gain: bool = True, max_len: Number | None = None,
-    windows: Sequence[tuple[Number | None, Number]] | None = None, **about: object,
+    windows: Sequence[tuple[Number | None, Number]] | None = None, **about: Any,
 ) -> Model:  # fmt: skip
     """A dense decoder-only transformer; every size left out stays a symbol.
 
@@ -209,9 +210,7 @@ def transformer(
     return Model(tuple(blocks), (Embedding(V, D), *positions), after, tied_head=tied_head, **about)
 
 
-def stated_model(
-    *, params: Number = params_symbol, L: Number = L, K: Number = K, H: Number = H, **about: object
-) -> Model:
+def stated_model(*, params: Number = params_symbol, L: Number = L, K: Number = K, H: Number = H, **about: Any) -> Model:
     """A model known by its parameter count and its cache: one weights row, and the traffic of L caches.
 
     decode FLOPs = 2·B·params; bytes = 2·params + 4·B·L·K·H·(S + 1) at 16 bit.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Expr, cancel
 
@@ -99,7 +100,7 @@ class Op:
         """The same step with other element sizes; b_w, b_kv, b_a unless numbers are given."""
         return replace(self, widths=widths)
 
-    def subs(self, values: Mapping) -> "Op":
+    def subs(self, values: Mapping[Any, Any]) -> "Op":
         """The same step with symbols replaced."""
         bound = bindings(values)
         bind = lambda t: replace(t, elements=substitute(t.elements, bound))  # noqa: E731
@@ -108,7 +109,7 @@ class Op:
         return Op(substitute(self.flops, bound), reads, writes, widths, sends, substitute(self.messages, bound))
 
 
-def substitute(value: Number, bound: Mapping) -> Number:
+def substitute(value: Number, bound: Mapping[Any, Any]) -> Number:
     """The value with symbols replaced; a plain number stays."""
     return value.subs(bound) if isinstance(value, Expr) else value
 

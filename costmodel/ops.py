@@ -7,6 +7,7 @@ operand that crosses the memory boundary, times the size of an element of its ro
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 from sympy import Expr, expand
 
@@ -207,7 +208,7 @@ class Ledger:
         """The same rows with other element sizes; b_w, b_kv, b_a unless numbers are given."""
         return Ledger(replace(row, op=row.op.sized(widths)) for row in self.rows)
 
-    def subs(self, values: Mapping) -> "Ledger":
+    def subs(self, values: Mapping[Any, Any]) -> "Ledger":
         """Every row with symbols replaced: `{T: 1}` or `{"T": 1}`."""
         bound = bindings(values)
         return Ledger(Row(row.name, row.op.subs(bound), substitute(row.count, bound)) for row in self.rows)

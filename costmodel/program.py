@@ -6,6 +6,7 @@ it, and the last operation of a formula writes straight into the result. That is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sympy import Abs, Add, Expr, Max, Min, Mul, Pow, Symbol, ceiling, cse, exp, floor, horner, log
@@ -73,7 +74,7 @@ class Program:
             else:
                 self.steps[place] = replace(self.steps[place], result=result)
 
-    def _constant(self, value: object) -> int:
+    def _constant(self, value: Any) -> int:
         self._slots.append(float(value))
         self._needs.append(frozenset())
         return len(self._slots) - 1

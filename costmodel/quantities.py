@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from costmodel.common.errors import resolve_name
 from costmodel.exact import Number, is_plain, whole_times
@@ -83,7 +84,7 @@ def quantity(name: str) -> Quantity:
 def _of_layers(d: Deployment, kind: type, forward: ForwardPass) -> Ledger:
     """The rows of one kind of layer in a pass: attention without its projections, or the feed-forward layers."""
     found = [(layer, n) for block, n in d.model.blocks for layer in block.layers if isinstance(layer, kind)]
-    price = Attention.core if kind is Attention else Mlp.ledger
+    price: Callable[[Any, ForwardPass], Ledger] = Attention.core if kind is Attention else Mlp.ledger
     return Ledger(row for layer, n in found for row in price(layer, forward).times(n).rows).sized(d.widths)
 
 

@@ -6,6 +6,7 @@ the root is fractional. Whether a count is whole is checked where numbers come i
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sympy import Expr, Symbol
 
@@ -100,7 +101,7 @@ def letter(name: str) -> Symbol:
     return NOTATION[name].symbol
 
 
-def bindings(values: Mapping) -> dict[Symbol, object]:
+def bindings(values: Mapping[Any, Any]) -> dict[Symbol, object]:
     """Turn `{symbol or its name: value}` into `{symbol: value}`, refusing look-alikes.
 
     A `Symbol("B")` made elsewhere has other assumptions, so substituting for it silently does nothing; here it is an

@@ -1,9 +1,11 @@
 """The familiar one-line functions: thin views of the same expressions, for a reader who knows them by name."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from sympy import expand, sympify
+from sympy import Expr, Symbol, expand, sympify
 
+from costmodel.common.checks import present
 from costmodel.exact import Number, quotient, ratio, stored_bytes, whole
 from costmodel.hardware import SYMBOLIC_ACCELERATOR, Accelerator
 from costmodel.model import stated_model, transformer
@@ -67,7 +69,8 @@ def max_concurrent_requests(
     weights = round(weights_gb * 10**9)
     card = Accelerator("card", round(gpu_gb * 10**9), memory_bandwidth, {})
     model = stated_model(params=max(1, weights), L=layers, K=kv_heads, H=head_dim)
-    return Deployment(model, card, weights=1, cache=_bytes(bits)).largest_batch(whole(context, "context"))
+    deployment = Deployment(model, card, weights=1, cache=_bytes(bits))
+    return present("the cache", deployment.largest_batch(whole(context, "context")))
 
 
 def arithmetic_intensity(tokens_in_parallel: Number, bits: Number = 16) -> Number:
@@ -131,7 +134,7 @@ def prefill_seconds(params: Number, n_tokens: Number, flops_per_second: Number =
     return ratio(2 * params * n_tokens, flops_per_second)
 
 
-def llama2_13b_config(args: Mapping = {}) -> dict:
+def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     """Llama-2-13B on an H100 as {symbol: number}; entries of `args` override.
 
     Examples
@@ -143,7 +146,7 @@ def llama2_13b_config(args: Mapping = {}) -> dict:
     return sizes | bindings(args)
 
 
-def compute_transformer_stats(config: Mapping) -> tuple:
+def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     """(parameters, memory [byte], latency [s], throughput [token/s]) of memory-bound decoding at 16 bit.
 
     params = 2·V·D + L·(3·D·F + 2·D·N·H + 2·D·K·H), norms left out; memory = 2·params + B·4·S·L·K·H;

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 AVERAGE = "average"  # software of no known family: every offset is 1
 
@@ -18,7 +19,7 @@ class Engine:
 
 
 @lru_cache(maxsize=1)
-def _families() -> dict[str, dict[str, object]]:
+def _families() -> dict[str, dict[str, Any]]:
     import tomllib  # only when a forecast is asked for: `import costmodel` stays light
 
     return tomllib.loads((files("costmodel") / "data" / "software.toml").read_text(encoding="utf-8"))

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
+from costmodel.exact import Number
 from costmodel.model import Model
 from costmodel.parallel import Parallel
 
@@ -28,7 +30,7 @@ def share(text: str) -> Fraction:
     """A share from 0 up to, but not including, 1, exactly: 0.1 is a tenth."""
     with suppress(InvalidOperation):
         value = Decimal(text)
-        if value.is_finite() and 0 <= value < 1 and value.as_tuple().exponent >= -30:
+        if value.is_finite() and 0 <= value < 1 and int(value.as_tuple().exponent) >= -30:
             return Fraction(value)
     raise argparse.ArgumentTypeError(f"must be a share at least 0 and below 1, got {text[:40]!r}")
 
@@ -41,7 +43,7 @@ def storage(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def format_name(weights: object) -> str:
+def format_name(weights: str | Number) -> str:
     """A format in words: its name, or the average of a file that mixes several."""
     return weights if isinstance(weights, str) else f"mixed formats, {8 * float(weights):.3g} bits on average"
 
@@ -104,6 +106,6 @@ def parallel(options: argparse.Namespace) -> Parallel:
     return Parallel(**{name: getattr(options, name) for name in SPREADS})
 
 
-def print_json(answer: Mapping[str, object] | list) -> None:
+def print_json(answer: Mapping[str, Any] | list[Any]) -> None:
     """Print plain JSON; a number that JSON cannot hold is an error, not NaN."""
     print(json.dumps(answer, indent=2, allow_nan=False, ensure_ascii=False))

@@ -1,6 +1,7 @@
 """Arguments that the what-if commands share: a deployment, and how it is used."""
 
 import argparse
+from typing import Any
 
 from costmodel.cli._arguments import add_assume_family, add_deployment, parallel, share
 from costmodel.hardware import accelerator
@@ -39,7 +40,7 @@ def deployed(options: argparse.Namespace) -> Deployment:
     )  # fmt: skip
 
 
-def where(options: argparse.Namespace) -> dict[str, object]:
+def where(options: argparse.Namespace) -> dict[str, Any]:
     """How it is used: what was given of batch, context, prompt, price and utilisation."""
     given = {name: getattr(options, name) for name in ("batch", "context", "prompt", "price", "utilisation")}
     return {name: value for name, value in given.items() if value is not None}

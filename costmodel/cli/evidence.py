@@ -3,9 +3,11 @@
 import argparse
 from collections import defaultdict
 from statistics import median
+from typing import Any
 
 from costmodel.calibration import fitted
 from costmodel.cli._arguments import add_json, print_json
+from costmodel.common.checks import present
 from costmodel.common.errors import CostModelError
 from costmodel.evidence import Report, Verdict, against_the_bound, check
 from costmodel.tables import Table, with_prefix
@@ -22,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def as_record(verdict: Verdict) -> dict[str, object]:
+def as_record(verdict: Verdict) -> dict[str, Any]:
     """One row under the keys that scripts rely on, in SI base units."""
     row, found = verdict.row, verdict.bound
     return {
@@ -78,7 +80,7 @@ def sums(report: Report) -> Table:
             groups[v.row.phase, v.row.software.split(",")[0]].append(v)
     lines = []
     for (phase, software), found in sorted(groups.items()):
-        reached = [v.bound.utilisation for v in found]
+        reached = [present("the bound", v.bound.utilisation) for v in found]
         errors = [abs(v.error) for v in found if v.error is not None]
         off = f"{median(errors):.0%}" if errors else ""
         lines.append([phase, software, len(found), _share(median(reached)), _share(max(reached)), off])

@@ -1,6 +1,7 @@
 """`costmodel host`: this machine as an accelerator record, and the real small model against its bound here."""
 
 import argparse
+from typing import Any
 
 from costmodel.cli._arguments import add_json, count, print_json
 from costmodel.common.errors import CostModelError
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def small_model(host: Host, prompt: int, context: int, rounds: int) -> list[dict[str, object]]:
+def small_model(host: Host, prompt: int, context: int, rounds: int) -> list[dict[str, Any]]:
     """Measured seconds of SmolLM2-135M beside the bounds of one core's and of all cores' bandwidth."""
     from costmodel.lab.smollm import load_smollm2  # the other tower, only where it is asked for
     from costmodel.lab.timing import measured_seconds

@@ -1,6 +1,7 @@
 """`costmodel inspect`: exact counts of a model."""
 
 import argparse
+from typing import Any
 
 from costmodel.cli._arguments import (
     add_assume_family,
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def answer(model: Model, context: int, weights: str | None, cache: str) -> dict[str, object]:
+def answer(model: Model, context: int, weights: str | None, cache: str) -> dict[str, Any]:
     """Everything `inspect` says, under the keys that scripts rely on."""
     return {
         "family": model.family,

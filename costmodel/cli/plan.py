@@ -1,6 +1,7 @@
 """`costmodel plan`: the cheapest deployment that keeps its promises, the runner-up, and why not the others."""
 
 import argparse
+from typing import Any
 
 from costmodel.cli._arguments import add_assume_family, add_json, count, print_json, share, storage
 from costmodel.cli._questions import used
@@ -49,7 +50,7 @@ def prices(texts: list[str]) -> dict[str, float]:
     return found
 
 
-def as_json(choice: Choice) -> dict[str, object]:
+def as_json(choice: Choice) -> dict[str, Any]:
     """A choice under fixed keys."""
     return {
         "hardware": choice.hardware, "devices": choice.devices, "tensor": choice.deployment.parallel.tensor,

@@ -1,6 +1,7 @@
 """`costmodel size`: does it fit, how fast, how many users."""
 
 import argparse
+from typing import Any
 
 from costmodel.calibration import fitted
 from costmodel.cli._arguments import (
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dict[str, object]:
+def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dict[str, Any]:
     """Everything `size` says, under the keys that scripts rely on; exact integers stay integers."""
     step, spread = deployment.decode(batch, context), deployment.parallel
     several = {"devices": spread.devices, "communication_s": float(step.timing.communication_seconds)}
@@ -100,7 +101,7 @@ def _spread(deployment: Deployment) -> str:
     return f"{spread.devices} ({', '.join(used)}) x "
 
 
-def in_words(deployment: Deployment, found: dict[str, object], batch: int, context: int, prompt: int) -> str:
+def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context: int, prompt: int) -> str:
     """The sizing as lines for a person."""
     model, device = deployment.model, deployment.accelerator
     weights = format_name(deployment.weights or model.stored_dtype())

@@ -2,6 +2,7 @@
 
 import argparse
 from math import prod
+from typing import Any
 
 from costmodel.cli._arguments import add_assume_family, add_json, add_parallel, add_weights, parallel, print_json
 from costmodel.common.errors import CostModelError
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def axis(text: str) -> tuple[str, object]:
+def axis(text: str) -> tuple[str, Any]:
     """An axis: its name, and the values as numbers (a list, or start:stop:step) or as names.
 
     Examples

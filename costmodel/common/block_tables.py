@@ -156,11 +156,11 @@ class BlockTables:
         for sequence in group:
             to._new(sequence)
         written = {sequence: s.blocks[: blocks_of(s.length, self.block_tokens)] for sequence, s in group.items()}
-        moved = dict.fromkeys(block for blocks in written.values() for block in blocks)
-        to.pool.require(len(moved))
+        moved: dict[int, int] = {}
+        to.pool.require(len({block for blocks in written.values() for block in blocks}))
         for sequence, s in group.items():
             for block in written[sequence]:
-                if moved[block] is None:
+                if block not in moved:
                     moved[block] = to.pool.take()
                 else:
                     to.pool.share(moved[block])

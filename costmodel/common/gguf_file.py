@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -148,7 +149,7 @@ class _Cursor:
     def fail(self, message: str) -> _DamagedError:
         return _DamagedError(message, self.at)
 
-    def take(self, code: str) -> tuple:
+    def take(self, code: str) -> tuple[Any, ...]:
         size = struct.calcsize("<" + code)
         if self.at + size > len(self.data):
             raise self.fail("the file ends early")
@@ -198,7 +199,7 @@ def _header(cursor: _Cursor) -> tuple[dict[str, object], dict[str, GGUFTensor]]:
         if key in metadata:
             raise cursor.fail(f"key {key!r} is given twice")
         metadata[key] = cursor.value(cursor.number("I"))
-    found: dict[str, tuple] = {}
+    found: dict[str, tuple[tuple[int, ...], int, int]] = {}
     for _ in range(tensor_count):
         name, dimensions = cursor.string(), cursor.number("I")
         if name in found or not 1 <= dimensions <= 4:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def errors(rows: Sequence[Measurement], constants: Mapping[str, float]) -> np.nd
     return np.abs(seconds / np.array([measured_seconds(row) for row in rows]) - 1)
 
 
-def held_out(group: Callable[[Measurement], object], groups: Iterable | None = None) -> dict[object, np.ndarray]:
+def held_out(group: Callable[[Measurement], Any], groups: Iterable[Any] | None = None) -> dict[Any, np.ndarray]:
     """Errors on each group's decode rows with batch and lengths stated, under constants fitted to all other groups."""
     rows, found = training_rows(), {}
     for name in sorted({group(row) for row in rows}) if groups is None else groups:

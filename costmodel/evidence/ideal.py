@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
+from costmodel.common.checks import present
 from costmodel.common.errors import CostModelError
 from costmodel.evidence.layout import whole_in
 from costmodel.evidence.names import device_named, model_named
@@ -77,7 +78,7 @@ def _whole_request(row: Measurement, plan: Deployment) -> tuple[float, str]:
     """Seconds of one prefill and of the steps after it, and what binds the longer part."""
     first = plan.prefill(row.prompt, row.batch)
     step = plan.decode(row.batch, row.context).timing
-    steps = max(0, row.generated - 1) * step.seconds
+    steps = max(0, present("generated", row.generated) - 1) * step.seconds
     return first.seconds + steps, (step if steps > first.seconds else first).bound
 
 
@@ -87,7 +88,7 @@ def _throughput(row: Measurement, plan: Deployment) -> Timing:
     flops = prefill + (M − 1) steps of one sequence; bytes = (M − 1)·(weights/B + cache of one sequence).
     """
     batch = row.batch or max(1, plan.largest_batch(row.context) or 1)
-    step, steps = plan.decode(batch, row.context).timing, max(1, row.generated - 1)
+    step, steps = plan.decode(batch, row.context).timing, max(1, present("generated", row.generated) - 1)
     flops = steps * step.flops / batch + (plan.prefill(row.prompt).flops if row.prompt else 0)
     return Timing(float(flops), float(steps * step.bytes / batch), step.peak, step.bandwidth)
 
@@ -145,6 +146,6 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
         return Bound(row.value, float(seconds), binds)
     if row.phase == "throughput":
         work = _throughput(row, plan)
-        return Bound(max(1, row.generated - 1) / row.value, float(work.seconds), work.bound)
+        return Bound(max(1, present("generated", row.generated) - 1) / row.value, float(work.seconds), work.bound)
     work = plan.prefill(row.prompt, row.batch) if row.phase == "prefill" else plan.decode(row.batch, row.context).timing
     return Bound(row.value, float(work.seconds), work.bound)

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 from math import sqrt
+from typing import Any
 
 from costmodel.common.errors import CostModelError, UnknownNameError, unknown_name
 from costmodel.hardware import Accelerator, accelerator, accelerators
@@ -16,7 +17,7 @@ MOST_BILLIONS = 1e6  # of parameters: a name that states more is no size
 
 
 @lru_cache(maxsize=1)
-def _records() -> dict[str, dict[str, object]]:
+def _records() -> dict[str, dict[str, Any]]:
     import tomllib  # only when evidence is asked for: `import costmodel` stays light
 
     return tomllib.loads((files("costmodel") / "data" / "evidence.toml").read_text(encoding="utf-8"))

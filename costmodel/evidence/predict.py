@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from costmodel.calibration import Setting, Term, engine, fitted, interruption_terms, pass_terms, total_seconds
+from costmodel.common.checks import present
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.table import Measurement
 
@@ -22,31 +23,34 @@ class Passes:
 
 def at_once(row: Measurement, setting: Setting) -> float:
     """Sequences decoded together: the batch, or as many as memory holds where a server lets the others wait."""
-    if row.batch == 1 or setting.engine.batching == "static":
-        return row.batch
+    batch = present("batch", row.batch)
+    if batch == 1 or setting.engine.batching == "static":
+        return batch
     model, device = model_named(row.model), setting.accelerator
     free = MEMORY_USED * device.capacity - model.params * setting.weight_bits / 8
-    return min(row.batch, max(1, int(free / (model.cache_elements(row.context) * setting.cache_bits / 8))))
+    return min(batch, max(1, int(free / (model.cache_elements(row.context) * setting.cache_bits / 8))))
 
 
 @lru_cache(maxsize=4096)
 def passes(row: Measurement) -> tuple[Passes, ...]:
     """What the measured time was spent on: steps of decoding, a prefill, or one prefill and the steps after it."""
     model, device = model_named(row.model), device_named(row.hardware).times(row.devices)
-    setting = Setting(device, row.weight_bits, row.cache_bits or 16, engine(row.software))
+    setting = Setting(device, present("weight_bits", row.weight_bits), row.cache_bits or 16, engine(row.software))
     found = []
     if row.phase != "decode":
-        ledger = model.prefill(row.batch, row.prompt)
-        prefill = pass_terms(model, ledger, setting, sequences=row.batch, tokens=row.batch * row.prompt)
+        batch, prompt = present("batch", row.batch), present("prompt", row.prompt)
+        ledger = model.prefill(batch, prompt)
+        prefill = pass_terms(model, ledger, setting, sequences=batch, tokens=batch * prompt)
         found.append(Passes(1, tuple(prefill)))
     if row.phase != "prefill":
-        batch = at_once(row, setting) if row.phase == "decode" else row.batch
-        terms = pass_terms(model, model.decode(batch, row.context), setting, sequences=batch, tokens=batch)
+        together = at_once(row, setting) if row.phase == "decode" else present("batch", row.batch)
+        terms = pass_terms(model, model.decode(together, row.context), setting, sequences=together, tokens=together)
         served = row.phase == "decode" and setting.engine.batching == "continuous"
-        if served and batch > 1 and row.prompt and row.generated:
+        if served and together > 1 and row.prompt and row.generated:
             lengths = {"prompt": row.prompt, "generated": row.generated}
-            terms += interruption_terms(model, model.prefill(1, row.prompt), setting, batch=batch, **lengths)
-        found.append(Passes(1 if row.phase == "decode" else max(0, row.generated - 1), tuple(terms)))
+            terms += interruption_terms(model, model.prefill(1, row.prompt), setting, batch=together, **lengths)
+        steps = 1 if row.phase == "decode" else max(0, present("generated", row.generated) - 1)
+        found.append(Passes(steps, tuple(terms)))
     return tuple(found)
 
 
@@ -61,7 +65,9 @@ def forecastable(row: Measurement) -> bool:
 
 def measured_seconds(row: Measurement) -> float:
     """The time the passes took together: of a throughput, that of the whole static batch [s]."""
-    return row.batch * row.generated / row.value if row.phase == "throughput" else row.value
+    if row.phase != "throughput":
+        return row.value
+    return present("batch", row.batch) * present("generated", row.generated) / row.value
 
 
 def forecast(row: Measurement, constants: Mapping[str, float] | None = None) -> float:

@@ -93,7 +93,7 @@ def against_the_bound(
     return Report(tuple(_verdict(row) for row in kept))
 
 
-def check(path: str | os.PathLike) -> Report:
+def check(path: str | os.PathLike[str]) -> Report:
     """Verdicts on any CSV file of the same columns: is a row impossible, and how far off is the forecast?
 
     Raises

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.evidence.layout import COLUMNS, MOST, UNITS, from_published, is_published
@@ -92,7 +93,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
     for name in ("id", "model", "hardware", "source"):
         if not fields[name]:
             raise CostModelError(f"{name} is empty; give a name")
-    numbers = {
+    numbers: dict[str, Any] = {
         "devices": _number("devices", fields["devices"], int, least=1, needed=True),
         "weight_bits": _number("weight_bits", fields["weight_bits"], float, least=1, needed=phase != "attention"),
         "cache_bits": _number("cache_bits", fields["cache_bits"], float, least=1, needed=phase == "attention"),
@@ -101,14 +102,17 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
             "prompt", fields["prompt"], int, least=0, needed=phase in ("prefill", "request", "attention")
         ),
         "generated": _number(
-            "generated", fields["generated"], float, least=int(phase == "throughput"),
+            "generated",
+            fields["generated"],
+            float,
+            least=int(phase == "throughput"),
             needed=phase in ("request", "throughput"),
         ),  # fmt: skip
         "value": _number("value", fields["value"], float, least=1e-12, needed=True),
     }
     if 0 < (numbers["generated"] or 0) < 1:
         raise CostModelError(f"generated must be 0 or a number of at least 1, got {fields['generated']!r}")
-    return Measurement(**{**fields, **numbers})
+    return Measurement(**(dict(fields) | numbers))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -128,7 +132,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             yield reader.line_num, fields
 
 
-def read(path: str | os.PathLike) -> tuple[Measurement, ...]:
+def read(path: str | os.PathLike[str]) -> tuple[Measurement, ...]:
     """Measurements of a CSV file, in this table's columns or in those of a published list (metric, value, unit, …).
 
     Raises

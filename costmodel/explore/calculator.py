@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from html import escape
 from json import dumps
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
@@ -42,7 +43,7 @@ class Calculator:
         self, model: str = "8b", *, context: int = 32_000, batch: int = 1, weights: str = "bf16", cache: str = "bf16",
         hardware: str = "h100-sxm", tensor: int = 1, free: int = 0,
     ) -> None:  # fmt: skip
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "model": model, "on": accelerator(hardware).name, "batch": batch, "context": context, "weights": weights,
             "cache": cache, "tensor": tensor, "free": free,
         }  # fmt: skip
@@ -57,7 +58,7 @@ class Calculator:
             reserve=Fraction(s["free"], 100), parallel=Parallel(tensor=s["tensor"]),
         )  # fmt: skip
 
-    def answer(self) -> dict[str, object]:
+    def answer(self) -> dict[str, Any]:
         """Memory used and usable [byte], whether it fits, the largest batch, the longest context, speed [token/s]."""
         d, batch, context = self.deployment, self.settings["batch"], self.settings["context"]
         step = d.decode(batch, context)
@@ -105,7 +106,7 @@ class Calculator:
 
     __repr__ = __str__
 
-    def widget(self) -> object:
+    def widget(self) -> Any:
         """The control itself; what a reader moves arrives in `settings`.
 
         Raises
@@ -113,11 +114,11 @@ class Calculator:
         CostModelError
             without the package anywidget
         """
-        anywidget = needed("anywidget", "the interactive calculator", "notebooks")
+        base: Any = needed("anywidget", "the interactive calculator", "notebooks").AnyWidget
         traitlets = needed("traitlets", "the interactive calculator", "notebooks")
         catalogue = Catalogue.of(dict.fromkeys((*ROUNDED, self.settings["model"])))
 
-        class Control(anywidget.AnyWidget):
+        class Control(base):
             _esm = widget_script(catalogue)
             _css = source("calculator.css")
             settings = traitlets.Dict().tag(sync=True)
@@ -126,13 +127,13 @@ class Calculator:
         control.observe(lambda change: self._take(change["new"]), names="settings")
         return control
 
-    def _take(self, settings: Mapping[str, object]) -> None:
+    def _take(self, settings: Mapping[str, Any]) -> None:
         unknown = set(self.settings) - set(settings)
         if unknown:
             raise CostModelError(f"settings must have {', '.join(self.settings)}; {', '.join(unknown)} missing")
         self.settings = {name: settings[name] for name in self.settings}
 
-    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """The control where a kernel can answer, and the plain answer beside it for pages that are only read."""
         live, _ = self.widget()._repr_mimebundle_()
         return {WIDGET_VIEW: live[WIDGET_VIEW], "text/html": self.html(), "text/plain": str(self)}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 from sympy import expand
 
@@ -188,14 +189,14 @@ class Catalogue:
         return f'{_json(name)}: {{{_json(about)[1:-1]},"maths":{_json(maths)},"of":{{{",".join(functions)}}}}}'
 
     @staticmethod
-    def _stored(model: Model) -> dict[str, object] | None:
+    def _stored(model: Model) -> dict[str, Any] | None:
         if model.dtype is None:
             return None
         size = float(element_bytes(model.dtype))
         return {"label": model.dtype if isinstance(model.dtype, str) else "mixed formats", "bytes": size}
 
     @staticmethod
-    def _accelerator(record: Accelerator) -> dict[str, object]:
+    def _accelerator(record: Accelerator) -> dict[str, Any]:
         dtype = record.peak_dtype()
         return {
             "title": record.title,

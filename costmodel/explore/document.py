@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
+from typing import Any
 
 from costmodel.explore.catalogue import Catalogue
 
@@ -15,7 +16,7 @@ def source(name: str) -> str:
     return (files("costmodel.explore") / name).read_text(encoding="utf-8")
 
 
-def page_script(catalogue: Catalogue, settings: Mapping[str, object]) -> str:
+def page_script(catalogue: Catalogue, settings: Mapping[str, Any]) -> str:
     """The control for the element with the id `calculator`, as the text of a module script."""
     start = f"const START = {json.dumps(dict(settings))};\n"
     return catalogue.script + source("calculator.js") + start + source("page_entry.js")
@@ -26,7 +27,7 @@ def widget_script(catalogue: Catalogue) -> str:
     return catalogue.script + source("calculator.js") + source("widget_entry.js")
 
 
-def page(catalogue: Catalogue | None = None, **settings: object) -> str:
+def page(catalogue: Catalogue | None = None, **settings: Any) -> str:
     """The whole page as HTML.
 
     Parameters

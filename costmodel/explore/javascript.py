@@ -1,6 +1,7 @@
 """A formula as JavaScript and as MathML: what a page without Python computes with and shows."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sympy import Expr, Mul
 from sympy.printing.jscode import JavascriptCodePrinter
@@ -18,7 +19,7 @@ class _JavaScript(JavascriptCodePrinter):
         super().__init__({"strict": True})
         self._names = names
 
-    def _print(self, expr: object, **settings: object) -> str:
+    def _print(self, expr: object, **settings: Any) -> str:
         return self._names.get(expr) or super()._print(expr, **settings)
 
     def _rounded(self, function: str, argument: Expr) -> str:
@@ -99,7 +100,7 @@ class _MathML(MathMLPresentationPrinter):
         super().__init__({"disable_split_super_sub": False, "mul_symbol": None})
         self._names = names
 
-    def _print(self, expr: object, **settings: object) -> object:
+    def _print(self, expr: object, **settings: Any) -> Any:
         if expr in self._names:
             return self._word(self._names[expr])
         return super()._print(expr, **settings)

@@ -82,7 +82,8 @@ def simulate_static_batching(lengths: Iterable[int], slots: int) -> ServingRun:
     [[0, 1], [0, None], [0, None], [0, None], [2, 3]]
     """
     checked, slots = _checked(lengths, slots)
-    begun, step = [], 0
+    begun: list[int] = []
+    step = 0
     for first in range(0, len(checked), slots):
         batch = checked[first : first + slots]
         begun += range(slots * step, slots * step + len(batch))

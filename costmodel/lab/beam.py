@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costmodel.common.errors import CostModelError
-from costmodel.lab.cache import KVCache
+from costmodel.lab.cache import Cache
 from costmodel.lab.filters import checked_logits
 from costmodel.lab.selection import top_k_mask
 from costmodel.lab.transformer import Decoder
@@ -33,7 +33,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def beam_search(
-    decoder: Decoder, prompt: Sequence[int], n_new: int, width: int, *, cache: KVCache | None = None
+    decoder: Decoder, prompt: Sequence[int], n_new: int, width: int, *, cache: Cache | None = None
 ) -> list[Beam]:
     """The `width` best continuations found by extending every beam by every token and keeping the best.
 
@@ -80,7 +80,7 @@ def beam_search(
     return beams
 
 
-def _caches_of(parents: list[int], caches: list[KVCache]) -> list[KVCache]:
+def _caches_of(parents: list[int], caches: list[Cache]) -> list[Cache]:
     """Each beam's cache: its parent's for the first child, a fork for every other; those without children are freed."""
     for parent in set(range(len(caches))) - set(parents):
         caches[parent].free()

@@ -1,6 +1,7 @@
 """The key/value cache: what attention has to remember of earlier tokens."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
@@ -8,6 +9,39 @@ from costmodel.common.errors import CostModelError
 from costmodel.lab.shape import DecoderShape
 
 FIRST_CHUNK = 64  # tokens
+
+
+class Cache(Protocol):
+    """What a decoder asks of a cache, contiguous or paged."""
+
+    @property
+    def shape(self) -> DecoderShape:
+        """Of the decoder that it serves."""
+
+    @property
+    def length(self) -> int:
+        """Tokens."""
+
+    def reserve(self, tokens: int) -> None:
+        """Make room for more tokens."""
+
+    def write(self, layer: int, keys: np.ndarray, values: np.ndarray) -> None:
+        """Store one layer's keys and values (tokens, K, H) after those already there."""
+
+    def read(self, layer: int, length: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """One layer's keys and values of the first `length` tokens (K, tokens, H), piece by piece."""
+
+    def advance(self, tokens: int) -> None:
+        """Keep what the pass wrote."""
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens."""
+
+    def fork(self) -> "Cache":
+        """A second continuation of the same tokens."""
+
+    def free(self) -> None:
+        """Give the memory back."""
 
 
 class KVCache:

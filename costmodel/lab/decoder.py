@@ -1,5 +1,7 @@
 """A decoder small enough to count by hand; the same code runs a real model's weights (`transformer`, `smollm`)."""
 
+from typing import Any
+
 from costmodel.common.errors import CostModelError
 from costmodel.lab.generation import Generation
 from costmodel.lab.shape import DecoderShape
@@ -39,7 +41,7 @@ class TinyDecoder(Decoder):
         n_kv_heads: int | None = None,
         head_dim: int | None = None,
         d_ff: int | None = None,
-        **switches: object,
+        **switches: Any,
     ) -> None:
         if head_dim is None and d_model % n_heads:
             raise CostModelError(f"d_model {d_model} is not a multiple of n_heads {n_heads}; give head_dim")

@@ -77,7 +77,8 @@ def memory_shares(
         sums, steps = sums + row, steps + 1
     if not steps:
         raise CostModelError(f"no request ever waited: {len(requests)} of them fit at once; give more")
-    return MemoryShares(*(sums[:4] / (steps * capacity)).tolist(), running=float(sums[4] / steps))
+    tokens, reserved, internal, external = (sums[:4] / (steps * capacity)).tolist()
+    return MemoryShares(tokens, reserved, internal, external, running=float(sums[4] / steps))
 
 
 def _watch(memory: Memory, requests: Sequence[Request], capacity: int, *, foreseen: bool) -> Iterator[np.ndarray]:

@@ -66,7 +66,12 @@ def stream(
 
 
 def _steps(
-    decoder: "Decoder", tokens: list[int], n_new: int, use_cache: bool, choose: Callable, ends: set[int]
+    decoder: "Decoder",
+    tokens: list[int],
+    n_new: int,
+    use_cache: bool,
+    choose: Callable[[np.ndarray], int],
+    ends: set[int],
 ) -> Iterator[int]:
     cache = decoder.new_cache() if use_cache else None
     for _ in range(n_new):

@@ -11,7 +11,7 @@ import numpy as np
 
 from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
-from costmodel.lab.cache import KVCache
+from costmodel.lab.cache import Cache
 from costmodel.lab.sampling import greedy
 from costmodel.lab.transformer import Decoder
 
@@ -36,7 +36,7 @@ def serve_continuously(
     n_new: Sequence[int],
     slots: int,
     *,
-    new_cache: Callable[[], KVCache] | None = None,
+    new_cache: Callable[[], Cache] | None = None,
     choose: Callable[[np.ndarray], int] = greedy,
 ) -> Served:
     """Answer requests in order on so many slots; a new one's prompt travels with the others' next tokens.
@@ -64,7 +64,7 @@ def serve_continuously(
         whole("n_new", tokens, 1)
     new_cache = new_cache or decoder.new_cache
     waiting = deque(range(len(prompts)))
-    caches: dict[int, KVCache] = {}
+    caches: dict[int, Cache] = {}
     served = Served([[] for _ in prompts], [])
     while waiting or caches:
         while waiting and len(caches) < slots:

@@ -39,7 +39,7 @@ IDS = {word: i for i, word in enumerate(VOCABULARY)}
 def _rules() -> dict[str, list[tuple[float, tuple[str, ...]]]]:
     """What each part of a sentence becomes, and how probably; a name that is no part is a word."""
     animals = list(product(NUMBERS, range(len(NOUNS))))
-    rules = {
+    rules: dict[str, list[tuple[float, tuple[str, ...]]]] = {
         "sentence": [(1 / 8, (f"animal {n} {k}", f"aside {n} {k}", f"act {n} {k}", f"more {n} {k}", "."))
                      for n, k in animals],
         "anyone": [(1 / 8, (f"animal {n} {k}",)) for n, k in animals],
@@ -124,7 +124,8 @@ def sample(n_tokens: int, seed: int = 0) -> np.ndarray:
     """
     if n_tokens < 1:
         raise CostModelError(f"n_tokens must be at least 1, got {n_tokens!r}")
-    rng, text = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    text: list[int] = []
     sums = {part: list(accumulate(p for p, _ in choices))[:-1] for part, choices in RULES.items()}
     while len(text) < n_tokens:
         waiting = ["sentence"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from costmodel.common.checks import present
 from costmodel.common.errors import ConfigError, CostModelError
 from costmodel.common.gguf_file import GGUFFile, read_gguf
 from costmodel.common.llama_header import llama_header
@@ -54,9 +55,9 @@ def _fill(file: GGUFFile, shape: DecoderShape, weights: DecoderWeights) -> None:
         for matrix in (layer.qkv, layer.output, layer.up, layer.down):
             for step in matrix.outputs:
                 matrix.part(step)[...] = file.array(f"blk.{index}.{names[step]}.weight").T
-        layer.attention_gain[...] = file.array(f"blk.{index}.attn_norm.weight")
-        layer.mlp_gain[...] = file.array(f"blk.{index}.ffn_norm.weight")
-    weights.final_gain[...] = file.array("output_norm.weight")
+        present("attention_gain", layer.attention_gain)[...] = file.array(f"blk.{index}.attn_norm.weight")
+        present("mlp_gain", layer.mlp_gain)[...] = file.array(f"blk.{index}.ffn_norm.weight")
+    present("final_gain", weights.final_gain)[...] = file.array("output_norm.weight")
     weights.embedding[...] = file.array("token_embd.weight")
     if not shape.tied:
         weights.head.values[...] = file.array("output.weight").T

@@ -44,7 +44,7 @@ class PagedMemory:
         self.shape = shape
         self.tables = BlockTables(BlockPool(blocks), block_tokens)
         room = (2, shape.n_layers, blocks, shape.n_kv_heads, block_tokens, shape.head_dim)
-        self.data = np.empty(room, shape.dtype)  # keys, then values
+        self.data: np.ndarray = np.empty(room, shape.dtype)  # keys, then values
 
     @property
     def used(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from costmodel.common.checks import present
 from costmodel.lab.blocks import rotate, silu, softmax_in_place
 from costmodel.lab.matrix import Matrix
 from costmodel.lab.shape import DecoderShape
@@ -68,7 +69,7 @@ def norm(gain: np.ndarray | None, gradient: np.ndarray | None, eps: float) -> Pi
 
         def back(d: np.ndarray) -> np.ndarray:
             if gain is not None:
-                gradient[...] += (d * u).sum(axis=0)
+                present("gradient", gradient)[...] += (d * u).sum(axis=0)
                 d = d * gain
             return r * (d - u * (d * u).mean(axis=-1, keepdims=True))
 

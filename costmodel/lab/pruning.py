@@ -85,7 +85,7 @@ def prune(
     _copy_gain(source.final_gain, pruned.final_gain, kept_channels)
     pruned.head.values[...] = source.head.values[kept_channels]
     pruned.embedding[...] = source.embedding[:, kept_channels]
-    if pruned.positions is not None:
+    if pruned.positions is not None and source.positions is not None:
         pruned.positions[...] = source.positions[:, kept_channels]
     return Decoder(shape, pruned)
 
@@ -106,7 +106,7 @@ def _copy_layer(
 
 
 def _copy_gain(gain: np.ndarray | None, new: np.ndarray | None, channels: np.ndarray) -> None:
-    if gain is not None:
+    if gain is not None and new is not None:
         new[...] = gain[channels] * gain.dtype.type((len(gain) / len(channels)) ** 0.5)
 
 

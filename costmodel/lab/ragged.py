@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from costmodel.common.errors import CostModelError
-from costmodel.lab.cache import KVCache
+from costmodel.lab.cache import Cache
 from costmodel.lab.shape import DecoderShape
 
 
@@ -35,9 +35,7 @@ class RaggedBatch:
     array([0, 1, 2, 0])
     """
 
-    def __init__(
-        self, shape: DecoderShape, sequences: Sequence[Sequence[int]], caches: Sequence[KVCache | None]
-    ) -> None:
+    def __init__(self, shape: DecoderShape, sequences: Sequence[Sequence[int]], caches: Sequence[Cache | None]) -> None:
         if len(caches) != len(sequences) or not sequences:
             raise CostModelError(f"one cache for each sequence is needed, got {len(caches)} for {len(sequences)}")
         held = [id(cache) for cache in caches if cache is not None]
@@ -52,9 +50,9 @@ class RaggedBatch:
         self.lengths = [len(tokens) for tokens in rows]
         self.ids = np.concatenate(rows)
         self.positions = np.concatenate([past + np.arange(n) for past, n in zip(pasts, self.lengths, strict=True)])
-        for cache, tokens in zip(caches, self.lengths, strict=True):
+        for cache, length in zip(caches, self.lengths, strict=True):
             if cache is not None:
-                cache.reserve(tokens)
+                cache.reserve(length)
 
     def split(self, rows: np.ndarray) -> list[np.ndarray]:
         """Rows of all sequences, sequence by sequence."""

@@ -5,6 +5,7 @@ Train the fast architecture from scratch, or begin with what pruning left of a l
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def language_model(steps: int = 200, seed: int = 0) -> Decoder:
     return decoder
 
 
-def compare_recipes(parent: Decoder, text: np.ndarray, held_out: np.ndarray, *, steps: int, **kept: object) -> Recipes:
+def compare_recipes(parent: Decoder, text: np.ndarray, held_out: np.ndarray, *, steps: int, **kept: Any) -> Recipes:
     """Cut a parent down, repair it in two ways, and train its like from scratch: same text, windows and steps.
 
     Parameters

@@ -79,7 +79,7 @@ def _nucleus(probs: np.ndarray, goal: float) -> np.ndarray:
         size *= 8
 
 
-def draw(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+def draw(weights: np.ndarray, uniform: np.ndarray | float) -> np.ndarray:
     """Indices with probability weight/Σ weights, by inverting the cumulative sum; a weight of 0 is never drawn.
 
     Parameters

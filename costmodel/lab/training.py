@@ -71,13 +71,13 @@ def train(
     progress = progress or watched("training", "steps", steps)
     rng, weights = np.random.default_rng(seed), decoder.weights.memory
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
-    losses = []
+    losses: list[float] = []
     for step in range(1, steps + 1):
         starts = rng.integers(0, len(tokens) - length, batch)
         windows = tokens[starts[:, np.newaxis] + np.arange(length + 1)]
         used = decoder if project is None else Decoder(decoder.shape, project(decoder.weights))
-        value, gradient = loss_and_gradient(used, windows, loss and loss(windows))
-        losses.append(value)
+        reached, gradient = loss_and_gradient(used, windows, loss and loss(windows))
+        losses.append(reached)
         mean += (1 - MOMENTUM) * (gradient.memory - mean)
         square += (1 - SPREAD) * (gradient.memory**2 - square)
         step_rate = rate * (1 - (step - 1) / steps) / (1 - MOMENTUM**step)

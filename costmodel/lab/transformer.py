@@ -7,7 +7,7 @@ import numpy as np
 from costmodel.common.errors import CostModelError
 from costmodel.common.progress import watched
 from costmodel.lab.blocks import attend, feed_forward, rms_norm, rotary_turns, rotate
-from costmodel.lab.cache import FIRST_CHUNK, KVCache
+from costmodel.lab.cache import FIRST_CHUNK, Cache, KVCache
 from costmodel.lab.generation import Generation, stream
 from costmodel.lab.ragged import RaggedBatch
 from costmodel.lab.sampling import greedy
@@ -41,7 +41,7 @@ class Decoder:
         """An empty cache with room for `capacity` tokens before it first grows."""
         return KVCache(self.shape, capacity)
 
-    def forward_full(self, tokens: Sequence[int], cache: KVCache | None = None) -> np.ndarray:
+    def forward_full(self, tokens: Sequence[int], cache: Cache | None = None) -> np.ndarray:
         """One pass over all tokens of a sequence, after those already in the cache, which it fills.
 
         Parameters
@@ -66,7 +66,7 @@ class Decoder:
         """
         return self.forward_batch([tokens], [cache])[0]
 
-    def forward_step(self, token: int, pos: int, cache: KVCache) -> np.ndarray:
+    def forward_step(self, token: int, pos: int, cache: Cache) -> np.ndarray:
         """One pass over one token at position `pos`, which must be the next of the cache.
 
         Returns
@@ -87,7 +87,7 @@ class Decoder:
         return self.forward_batch([[token]], [cache])[0][0]
 
     def forward_batch(
-        self, sequences: Sequence[Sequence[int]], caches: Sequence[KVCache | None] | None = None
+        self, sequences: Sequence[Sequence[int]], caches: Sequence[Cache | None] | None = None
     ) -> list[np.ndarray]:
         """One pass over several sequences of any lengths (selective batching: Yu et al., Orca, OSDI 2022).
 
@@ -107,7 +107,7 @@ class Decoder:
         rows = self.hidden_batch(sequences, [None] * len(sequences) if caches is None else caches)
         return self.logits_of(rows)
 
-    def hidden(self, tokens: Sequence[int], cache: KVCache | None = None) -> np.ndarray:
+    def hidden(self, tokens: Sequence[int], cache: Cache | None = None) -> np.ndarray:
         """What the head reads: the normed last layer (T, D), without the logits; otherwise as `forward_full`."""
         return self.hidden_batch([tokens], [cache])[0]
 
@@ -116,7 +116,7 @@ class Decoder:
         logits = self.weights.head.multiply(np.concatenate(hidden), self.work)
         return np.split(logits, np.cumsum([len(rows) for rows in hidden])[:-1])
 
-    def hidden_batch(self, sequences: Sequence[Sequence[int]], caches: Sequence[KVCache | None]) -> list[np.ndarray]:
+    def hidden_batch(self, sequences: Sequence[Sequence[int]], caches: Sequence[Cache | None]) -> list[np.ndarray]:
         """What the head reads, (T_i, D) for each sequence; otherwise as `forward_batch`."""
         batch = RaggedBatch(self.shape, sequences, caches)
         x = self._hidden(batch)
@@ -151,6 +151,7 @@ class Decoder:
         start = 0
         for tokens, cache in zip(batch.lengths, batch.caches, strict=True):
             here = slice(start, start + tokens)
+            chunks: Iterable[tuple[np.ndarray, np.ndarray]]
             if cache is None:
                 past, chunks = 0, [(k[here].swapaxes(0, 1), v[here].swapaxes(0, 1))]
             else:

@@ -1,6 +1,7 @@
 """What the layers share: parameters are the weights that the ledger's rows read."""
 
 from math import prod
+from typing import TYPE_CHECKING
 
 from costmodel.exact import Number, smallest
 from costmodel.ops import Ledger
@@ -12,7 +13,18 @@ ONE_TOKEN = ForwardPass(1, 1, 1)
 class Layer:
     """A layer prices a forward pass; what it stores follows from what it reads, unless it says otherwise."""
 
-    residual = ""  # what the addition of its output to the residual stream is called, where there is one
+    if TYPE_CHECKING:  # a kind has these as fields, constants or properties of its own
+
+        @property
+        def width(self) -> Number:
+            """D, of the kinds that read or write the residual stream."""
+
+        @property
+        def residual(self) -> str:
+            """What the addition of its output to the residual stream is called, where there is one."""
+
+    else:
+        residual = ""
 
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The rows of one forward pass through this layer."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from costmodel.exact import Number
 from costmodel.layers._layer import Layer, kv_elements
-from costmodel.operation import Tensor
-from costmodel.ops import Ledger, Op, Row
+from costmodel.operation import Op, Tensor
+from costmodel.ops import Ledger, Row
 from costmodel.passes import ForwardPass
 from costmodel.symbols import H, K, params
 

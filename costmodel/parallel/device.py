@@ -1,6 +1,7 @@
 """A whole model on many devices: the pass that a batch makes through them, and what the fullest of them holds."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain
@@ -49,7 +50,9 @@ def device_pass(model: Model, spread: Parallel) -> Model:
     """
     if not spread.shards:
         return model
-    ends = {end: tuple(shard(layer, spread) for layer in getattr(model, end)) for end in ("before", "after")}
+    ends: dict[str, Any] = {
+        end: tuple(shard(layer, spread) for layer in getattr(model, end)) for end in ("before", "after")
+    }
     blocks = tuple(
         (Block(tuple(shard(layer, spread) for layer in block.layers), block.name), count)
         for block, count in model.blocks

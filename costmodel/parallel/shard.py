@@ -5,6 +5,7 @@ all-reduce at its end (Megatron-LM, 1909.08053, section 3).
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
@@ -16,6 +17,8 @@ from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_gather, all_reduce, all_to_all, collective
 from costmodel.parallel.options import Parallel
 from costmodel.passes import ForwardPass
+
+Join: TypeAlias = tuple[str, str, Number, tuple[Number, Number]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Talking(Layer):
     """
 
     part: Layer
-    joins: tuple[tuple[str, str, Number, tuple[Number, Number]], ...]
+    joins: tuple[Join, ...]
 
     @property
     def residual(self) -> str:
@@ -93,7 +96,7 @@ def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
     raise CostModelError(f"key/value heads ({kv_heads}) and tensor ({tensor}): one must be a multiple of the other")
 
 
-def _divided(layer: Layer, spread: Parallel, sizes: dict[str, str]) -> Layer:
+def _divided(layer: Any, spread: Parallel, sizes: dict[str, str]) -> Any:
     split = {field: spread.split(getattr(layer, field), spread.tensor, what) for field, what in sizes.items()}
     return replace(layer, **split)
 
@@ -113,7 +116,7 @@ SPLIT = {  # which sizes of a kind are divided by the tensor-parallel devices; t
 }
 
 
-def part_of(layer: Layer, spread: Parallel) -> Layer:
+def part_of(layer: Layer, spread: Parallel) -> Any:
     """What one of the tensor-parallel devices holds of a layer.
 
     Query heads, hidden widths and the vocabulary are divided; norms, latents and routers are kept whole by every
@@ -181,7 +184,7 @@ def shard(layer: Layer, spread: Parallel) -> Layer:
     return Talking(part, joins) if joins else part
 
 
-def _joins(layer: Layer, spread: Parallel, width: Number) -> tuple:
+def _joins(layer: Layer, spread: Parallel, width: Number) -> tuple[Join, ...]:
     t = spread.tensor
     reduce = all_reduce(spread.all_reduce)
     if isinstance(layer, StatedCache | StatedWeights):
@@ -189,13 +192,13 @@ def _joins(layer: Layer, spread: Parallel, width: Number) -> tuple:
     if isinstance(layer, Unembedding):
         return (("logits all-gather", "B T V", layer.vocab, all_gather(t)),)
     name = layer.name if isinstance(layer, Embedding) else layer.residual.removesuffix(" residual")
-    joins = (("B T D", width, name),)
+    joins: tuple[tuple[str, Number, str], ...] = (("B T D", width, name),)
     if isinstance(layer, Mamba):  # step sizes, B and C come from all inner channels
         joins = (("B T X", layer.rank + 2 * layer.state, f"{name} selection"), *joins)
     return tuple((f"{label} all-reduce", axes, payload, reduce(t)) for axes, payload, label in joins)
 
 
-def _expert_joins(layer: Moe, spread: Parallel) -> tuple:
+def _expert_joins(layer: Moe, spread: Parallel) -> tuple[Join, ...]:
     """Where every device knows all tokens, a sum is enough; groups with tokens of their own exchange them."""
     t, ranks, width = spread.tensor, spread.stage_devices, layer.width
     if spread.data == 1:

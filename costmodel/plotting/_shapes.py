@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,9 +26,10 @@ def board(title: str, height: float) -> Iterator[tuple[Figure, Axes]]:
         yield figure, axes
 
 
-def say(axes: Axes, x: float, y: float, text: str, **style: object) -> None:
+def say(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Text, centred on a point unless told otherwise."""
-    axes.text(x, y, text, **{"ha": "center", "va": "center_baseline", "fontsize": 12, "linespacing": 1.25} | style)
+    look: dict[str, Any] = {"ha": "center", "va": "center_baseline", "fontsize": 12, "linespacing": 1.25}
+    axes.text(x, y, text, **(look | style))
 
 
 def box(
@@ -40,10 +42,10 @@ def box(
     color: str = GREY,
     *,
     size: float = 12,
-    **style: object,
+    **style: Any,
 ) -> None:
     """A tinted rectangle from its lower left corner, with its label inside."""
-    look = {"facecolor": (color, 0.25), "edgecolor": color, "linewidth": 1.2} | style
+    look: dict[str, Any] = {"facecolor": (color, 0.25), "edgecolor": color, "linewidth": 1.2} | style
     axes.add_patch(Rectangle((x, y), w, h, **look))
     say(axes, x + w / 2, y + h / 2, text, fontsize=size)
 

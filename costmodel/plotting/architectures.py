@@ -43,7 +43,7 @@ def architectures(sizes: Mapping[Symbol, int] | None = None, reserve: float = 0.
     d, n, k, h, layers, c, r, w = (sizes.get(s, s) for s in (D, N, K, H, L, C, R, W))
     grouped, local = Attention(d, n, k, h), Attention(d, n, k, h, window=w)
     everywhere, wide = layers // 6, "bf16"
-    kinds = {
+    kinds: dict[str, tuple[list[tuple[Layer, Number]], str]] = {
         "MHA": ([(Attention(d, n, n, h), layers)], wide),
         "GQA": ([(grouped, layers)], wide),
         "MQA": ([(Attention(d, n, 1, h), layers)], wide),
@@ -107,7 +107,7 @@ def cache_per_sequence(shortest: int = 256, longest: int = 128 * KILO, at: int =
         for name, (end, color) in ends.items():
             side = {"MQA": "top", "GQA, 1 global in 6": "bottom"}.get(name, "center")  # these two end close together
             axes.text(longest * 1.08, end, name.removeprefix("GQA, "), color=color, va=side, fontsize=11)
-        most = min(kept, key=kept.get)
+        most = min(kept, key=kept.__getitem__)
         less = {kind: f"{kept['MHA'] / found:.0f} times" for kind, found in kept.items()}
         title = f"{at:,} tokens: MHA keeps {kept['MHA'] / 1e9:.1f} GB, MLA {less['MLA']} less,\n"
         title += f"MQA {less['MQA']}, {most.removeprefix('GQA, ')} on top of GQA {less[most]}"

@@ -1,5 +1,7 @@
 """Figures of what does not grow: state against cache, recall from a fixed memory, parallel refinement."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from sympy import Expr, solve
@@ -49,7 +51,9 @@ def cache_against_state(longest: int = 400) -> Figure:
             crossings[name] = int(solve(growing - kept[name], S)[0])
             axes.axhline(state, color=color, linestyle=line)
             axes.plot(crossings[name], state, "o", color=color, markersize=9)
-            side = {"x": 4, "ha": "left"} if name == "linear attention" else {"x": longest, "ha": "right"}
+            side: dict[str, Any] = (
+                {"x": 4, "ha": "left"} if name == "linear attention" else {"x": longest, "ha": "right"}
+            )
             axes.text(y=state + 0.4, s=f"{name} state, {state:.1f} million", color=color, **side)
             axes.annotate(f"{crossings[name]} tokens", (crossings[name], state), (8, -16), textcoords="offset points")
         title = f"The cache is larger than Mamba's state after {crossings['Mamba']} tokens,\n"

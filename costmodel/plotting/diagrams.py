@@ -4,6 +4,7 @@ Colours only repeat what the labels say, and a number in a title is counted from
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -123,7 +124,8 @@ def sampling_pipeline() -> Figure:
     p = np.exp(scaled) / np.exp(scaled).sum()
     top_k = _cut(p, k)
     top_p = _cut(top_k, 1 + int(np.searchsorted(np.cumsum(top_k), nucleus)))
-    score, share = {"scale": 0.35, "digits": "g"}, {"scale": 1.9, "digits": ".2f"}
+    score: dict[str, Any] = {"scale": 0.35, "digits": "g"}
+    share: dict[str, Any] = {"scale": 1.9, "digits": ".2f"}
     stages = (
         ("logits", logits, score), (f"temperature\nT = {temperature:g}", scaled, score), ("softmax", p, share),
         (f"top-k\nk = {k}", top_k, share), (f"top-p\np = {nucleus}", top_p, share),

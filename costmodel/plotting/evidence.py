@@ -3,6 +3,7 @@
 from collections import defaultdict
 from functools import lru_cache
 from statistics import median
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from costmodel.calibration import engine, fitted
+from costmodel.common.checks import present
 from costmodel.evidence import Verdict, against_the_bound, measurements
 from costmodel.evidence.fit import fifth_of, fit, training_rows
 from costmodel.evidence.predict import forecast, measured_seconds, passes
@@ -45,7 +47,7 @@ def measured_against_bound() -> Figure:
         axes.text(0.5, 0.02, "faster than physics allows", color=GREY, ha="left")
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
         axes.legend(loc="upper left", fontsize=11)
-        reached = median(v.bound.utilisation for v in groups["decode"])
+        reached = median(_reached(v) for v in groups["decode"])
         title = f"None of {len(honest)} honest rows beats the bound; half of the decode rows reach {reached:.0%} of it"
         label(axes, title=title, x="bound [s]", y="measured [s]")
     return figure
@@ -60,13 +62,17 @@ def _dots(axes: Axes, groups: dict[str, list[float]], order: list[str], color: s
     axes.set_xlim(0, 1)
 
 
+def _reached(v: Verdict) -> float:
+    return present("the bound", v.bound.utilisation)
+
+
 def utilisation_by_software_and_hardware() -> Figure:
     """Share of the bound that decode rows reach, by family of software and by accelerator; a bar marks the median."""
     rows = [v for v in _verdicts() if v.row.honest and v.row.phase == "decode"]
     by_software, by_hardware = defaultdict(list), defaultdict(list)
     for v in rows:
-        by_software[engine(v.row.software).family].append(v.bound.utilisation)
-        by_hardware[v.row.hardware].append(v.bound.utilisation)
+        by_software[engine(v.row.software).family].append(_reached(v))
+        by_hardware[v.row.hardware].append(_reached(v))
     with canvas(1, 2, figsize=(8, 5.2)) as (figure, (left, right)):
         orders = [
             sorted((k for k in groups if len(groups[k]) >= least), key=lambda k: median(groups[k]))
@@ -153,7 +159,7 @@ def where_the_time_goes(ids: tuple[str, ...] = ("gptfast-001", "gptfast-011", "t
     return figure
 
 
-def this_machine(rows: list[dict[str, object]]) -> Figure:
+def this_machine(rows: list[dict[str, Any]]) -> Figure:
     """Measured seconds of the small model here beside the bound; rows as `costmodel host` makes them."""
     with canvas(figsize=(8, 3)) as (figure, (axes,)):
         for y, row in enumerate(rows):

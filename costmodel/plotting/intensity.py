@@ -1,5 +1,7 @@
 """Figures of arithmetic intensity: when a multiplication waits for memory, and the roofline."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from sympy import solve
@@ -49,7 +51,9 @@ def roofline(hardware: str = "h100-class", prompt: int = 1000, users: int = 64) 
             rate = min(top, at * device.bandwidth)
             axes.plot(at, rate, marker, color=color, markersize=10, zorder=3)
             text = f"{name}\n{100 * rate / top:.3g}% of the peak" if rate < top else f"{name}\nat the peak"
-            place = {"xytext": (10, -12), "va": "top"} if at != users else {"xytext": (-12, 6), "ha": "right"}
+            place: dict[str, Any] = (
+                {"xytext": (10, -12), "va": "top"} if at != users else {"xytext": (-12, 6), "ha": "right"}
+            )
             axes.annotate(text, (at, rate), textcoords="offset points", **place)
         share = arithmetic_intensity(1) / ridge
         label(

@@ -1,8 +1,11 @@
 """Figures of time and memory: latency and throughput against the batch, what fits, the trade-off between the two."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.common.checks import present
 from costmodel.hardware import accelerator
 from costmodel.model import transformer
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, RED, canvas, label
@@ -13,7 +16,7 @@ from costmodel.zoo import load
 CONTEXT = 1024
 
 
-def _llama(kv_heads: int = 40, **options: object) -> Deployment:
+def _llama(kv_heads: int = 40, **options: Any) -> Deployment:
     model = transformer(V=32000, D=5120, F=13824, N=40, K=kv_heads, H=128, L=40, name="llama-2-13b")
     return Deployment(model, accelerator("h100-sxm"), **options)
 
@@ -21,7 +24,7 @@ def _llama(kv_heads: int = 40, **options: object) -> Deployment:
 def latency_and_throughput(largest: int = 256) -> Figure:
     """Latency and throughput of Llama-2-13B against the batch, memory-bound, and the batch that no longer fits."""
     llama, batch = _llama(textbook=True), np.arange(1, largest + 1)
-    found, limit = llama.grid(batch, CONTEXT), llama.largest_batch(CONTEXT)
+    found, limit = llama.grid(batch, CONTEXT), present("the limit", llama.largest_batch(CONTEXT))
     panels = (("seconds_per_token", 1e3, "ms per token", BLUE), ("tokens_per_s", 1, "tokens/s", GREEN))
     with canvas(1, 2, figsize=(8, 3.8)) as (figure, both):
         for axes, (name, scale, _, color) in zip(both, panels, strict=True):
@@ -76,7 +79,7 @@ def trade_off(names: tuple[str, ...] = ("llama-2-13b", "llama-3-8b"), hardware: 
     with canvas() as (figure, (axes,)):
         for name, color, marker in zip(names, (ORANGE, BLUE), "so", strict=True):
             d = Deployment(load(name), accelerator(hardware))
-            batch = 2 ** np.arange(int(np.log2(d.largest_batch(CONTEXT))) + 1)
+            batch = 2 ** np.arange(int(np.log2(present("the limit", d.largest_batch(CONTEXT)))) + 1)
             found = d.grid(batch, CONTEXT)
             x, y = 1e3 * found["seconds_per_token"], found["tokens_per_s"]
             axes.plot(x, y, marker + "-", color=color, label=name)

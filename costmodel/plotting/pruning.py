@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.common.checks import present
 from costmodel.hardware import accelerator
 from costmodel.lab.importance import head_importance, loss_without_layer, neuron_importance
 from costmodel.lab.language import entropy_rate, sample
@@ -124,7 +125,8 @@ def llama_and_its_cuts() -> dict[str, Model]:
 def depth_against_width(batch: int = 64) -> Figure:
     """The bound's speed-up of two cuts of Llama-3.1-8B to 4.5 billion weights, against the context."""
     on = {name: Deployment(model, accelerator("h100-sxm")) for name, model in llama_and_its_cuts().items()}
-    context = np.geomspace(16, on["original"].longest_context(batch), 60).astype(int)
+    longest = present("the limit", on["original"].longest_context(batch))
+    context = np.geomspace(16, longest, 60).astype(int)
     seconds = {name: deployment.grid(batch, context)["seconds_per_token"] for name, deployment in on.items()}
     with canvas() as (figure, (axes,)):
         ends = {}

@@ -34,8 +34,8 @@ def temperature_and_top_p(
     logits: Sequence[float] = FIVE, temperatures: Sequence[float] = (0.5, 1, 2), *, p: float = 0.9
 ) -> Figure:
     """Probabilities of a few tokens, best first, at several temperatures, and which of them top-p cuts."""
-    logits, size = np.sort(logits)[::-1], len(logits)
-    probs = [temperature_probs(logits, T) for T in temperatures]
+    best_first, size = np.sort(logits)[::-1], len(logits)
+    probs = [temperature_probs(best_first, T) for T in temperatures]
     with canvas() as (figure, (axes,)):
         for i, q in enumerate(probs):
             _group(axes, i * (size + 1), q, p)
@@ -55,7 +55,7 @@ def top_k_against_top_p(
     sure: Sequence[float] = SURE, unsure: Sequence[float] = UNSURE, *, k: int = 3, p: float = 0.9
 ) -> Figure:
     """Two distributions, one with a favourite and one without: what top-p and a fixed k keep of each."""
-    both, size = [np.sort(temperature_probs(logits, 1))[::-1] for logits in (sure, unsure)], len(sure)
+    both, size = [np.sort(temperature_probs(np.asarray(logits), 1))[::-1] for logits in (sure, unsure)], len(sure)
     sizes = [int((top_p_filter(q, p) > 0).sum()) for q in both]
     with canvas() as (figure, (axes,)):
         for i, q in enumerate(both):

@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.common.checks import present
 from costmodel.hardware import accelerator
 from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, RED, canvas, label
 from costmodel.serving import PassCosts, Policy, ServingResult, Slo, simulate, synthetic_trace
@@ -63,9 +64,10 @@ def goodput_against_load() -> Figure:
             axes.plot(RATES[best[kind]], good[kind][best[kind]], "o", color=RED, markersize=11, fillstyle="none")
         axes.set_ylim(0, 42)
         axes.legend(loc="upper left")
+        pace = present("tpot", LIMITS.tpot)
         most = {kind: good[kind][best[kind]] for kind in POLICIES}
         title = (
-            f"Within {LIMITS.ttft} s to the first token and {1e3 * LIMITS.tpot:g} ms a token, one card\nserves "
+            f"Within {LIMITS.ttft} s to the first token and {1e3 * pace:g} ms a token, one card\nserves "
             f"{most['static']:.1f}, {most['continuous']:.0f} or {most['chunked']:.0f} requests/s: the policy decides"
         )
         label(axes, title=title, x="requests/s that arrive", y="requests/s served in time")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.common.checks import present
 from costmodel.evaluate import evaluate
 from costmodel.hardware import accelerator
 from costmodel.lab.speculation import acceptance_rate
@@ -18,22 +19,22 @@ COLORS = (BLUE, ORANGE, GREEN, PURPLE)
 
 def where_draft_and_target_agree(p: Sequence[float] = (0.5, 0.3, 0.2), q: Sequence[float] = (0.3, 0.3, 0.4)) -> Figure:
     """Target and draft probabilities of a few tokens, and what they share."""
-    p, q = np.asarray(p), np.asarray(q)
+    target, draft = np.asarray(p), np.asarray(q)
     places = np.arange(len(p))
     with canvas(figsize=(8, 3.8)) as (figure, (axes,)):
-        axes.bar(places - 0.2, p, 0.36, color=BLUE, label="target p")
-        axes.bar(places + 0.2, q, 0.36, color=ORANGE, label="draft q")
-        shared = np.minimum(p, q)
+        axes.bar(places - 0.2, target, 0.36, color=BLUE, label="target p")
+        axes.bar(places + 0.2, draft, 0.36, color=ORANGE, label="draft q")
+        shared = np.minimum(target, draft)
         axes.bar(places - 0.2, shared, 0.36, fill=False, hatch="//", edgecolor="white")
         axes.bar(places + 0.2, shared, 0.36, fill=False, hatch="//", edgecolor="white")
         axes.bar(0, 0, color=GREY, hatch="//", edgecolor="white", label="min(p, q)")
-        for x, a, b in zip(places, p, q, strict=True):
+        for x, (a, b) in enumerate(zip(p, q, strict=True)):
             note = f"drafted too rarely:\nreplacements, {a - b:.1f}" if a > b else f"kept {a / b:.0%} of the time"
             axes.text(x, max(a, b) + 0.015, note, ha="center", fontsize=11)
         axes.set_xticks(places, [f"token {i}" for i in places])
-        axes.set_ylim(0, 1.35 * max(p.max(), q.max()))
+        axes.set_ylim(0, 1.35 * max(*p, *q))
         axes.legend(loc="upper right")
-        alpha = acceptance_rate(p, q)
+        alpha = acceptance_rate(target, draft)
         title = f"{alpha:.0%} of the drafts are kept: as much as p and q share"
         label(axes, title=title, y="probability")
     return figure
@@ -98,7 +99,7 @@ def speedup_against_batch(
         axes.axhline(1, color=GREY, linewidth=1.2)
         axes.axhspan(0, 1, color=LIGHT, alpha=0.5)
         axes.text(1.1, 0.86, "slower than not guessing", color=GREY)
-        axes.axvline(last, color=RED, linestyle=":", linewidth=1.5)
+        axes.axvline(present("the last batch that pays", last), color=RED, linestyle=":", linewidth=1.5)
         axes.annotate(f"B = {last}", (last, 1), (5, -18), textcoords="offset points", color=RED)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,7 +16,7 @@ from matplotlib.figure import Figure
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")  # fmt: skip
 GREY, LIGHT = "#555555", "#DDDDDD"
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.figsize": (8.0, 4.2),
     "figure.dpi": 100,
     "savefig.dpi": 100,
@@ -27,7 +29,7 @@ STYLE = {
     "axes.grid": True,
     "grid.color": "#E5E5E5",
     "axes.axisbelow": True,
-    "axes.prop_cycle": mpl.cycler(color=[BLUE, ORANGE, GREEN, RED, PURPLE, SKY]),
+    "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, RED, PURPLE, SKY]),
     "lines.linewidth": 2.0,
     "legend.frameon": False,
     "svg.hashsalt": "costmodel",
@@ -44,7 +46,7 @@ class Picture(Figure):
         """The finding: the titles of its axes."""
         return " ".join(" ".join(a.get_title(loc="left").split()) for a in self.axes if a.get_title(loc="left"))
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         png = b64encode(rendered(self, "png")).decode()
         return {"image/png": png, "text/plain": self.title}, {"image/png": {"alt": self.title}}
 

@@ -1,8 +1,11 @@
 """Figures of what-if: a solved batch, levers ranked, a front, what spreading a model over devices buys, a plan."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.common.checks import present
 from costmodel.hardware import accelerator
 from costmodel.parallel import Parallel
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, RED, canvas, label
@@ -16,14 +19,14 @@ from costmodel.zoo import load
 CONTEXT = 8192
 
 
-def _llama(hardware: str = "h100-sxm", **options: object) -> Deployment:
+def _llama(hardware: str = "h100-sxm", **options: Any) -> Deployment:
     return Deployment(load("llama-3-8b"), accelerator(hardware), **options)
 
 
 def solved_batch(target: float = 0.020, largest: int = 80) -> Figure:
     """Latency against the batch, the target, the batch that meets it, and where memory ends."""
     d = _llama()
-    found, limit = d.solve("batch", latency=target, context=CONTEXT), d.largest_batch(CONTEXT)
+    found, limit = d.solve("batch", latency=target, context=CONTEXT), present("the limit", d.largest_batch(CONTEXT))
     batch = np.arange(1, largest + 1)
     curve = 1e3 * d.sweep(batch=batch, context=CONTEXT).latency.to_numpy()
     with canvas(figsize=(8, 3.8)) as (figure, (axes,)):

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Callable
 from functools import lru_cache
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ OVERFLOW = -1
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> Callable:
+def _compiled() -> Callable[..., Any]:
     """The core and the closed forms it calls, compiled: the very functions of `interval`, not copies."""
     numba = needed("numba", "the compiled core of the serving simulation", "fast")
     space = dict(vars(closed_forms))
@@ -63,11 +64,11 @@ def serve(trace: Trace, costs: PassCosts, policy: Policy) -> Log:
         values[one] = line.at(1)[0]
     most = max(policy.slots, policy.prefill_tokens, int(prompt.max(initial=1))) + 1
     shared = _shared(costs, most)
-    line = np.array([[line.constant, line.slope] for line in costs.lines], dtype=np.int64)
+    lines = np.array([[line.constant, line.slope] for line in costs.lines], dtype=np.int64)
     times = np.zeros((2, len(able), 2), dtype=np.int64)
     counts = np.zeros(4, dtype=np.int64)  # steps, events, busy seconds and ticks
     found = core(
-        arrival, prompt, output, needs[able], prefill[0], prefill[1], shared[0], shared[1], line,
+        arrival, prompt, output, needs[able], prefill[0], prefill[1], shared[0], shared[1], lines,
         np.array([memory.budget, policy.slots, policy.prefill_tokens, tps], dtype=np.int64), times, counts,
     )  # fmt: skip
     if found[0] == OVERFLOW:
@@ -136,8 +137,10 @@ def _column(formula: Polynomial, prompt: np.ndarray) -> np.ndarray:
 
 
 def _core(
-    arrival, prompt, output, needs, prefill_c, prefill_m, shared_c, shared_m, line, limits, times, counts
-):  # fmt: skip
+    arrival: np.ndarray, prompt: np.ndarray, output: np.ndarray, needs: np.ndarray, prefill_c: np.ndarray,
+    prefill_m: np.ndarray, shared_c: np.ndarray, shared_m: np.ndarray, line: np.ndarray, limits: np.ndarray,
+    times: np.ndarray, counts: np.ndarray,
+) -> tuple[int, float]:  # fmt: skip
     """Replica.run for one kind of policy, over arrays; see there. Sequences are numbers, the queue is a range."""
     budget, slots, prefill_tokens, tps = limits
     (c_one, c_more), (m_one, m_more), (h_one, h_more) = line

@@ -99,7 +99,8 @@ class PassCosts:
         )
         self.ticks_per_s = lcm(2, *(d for side in sides for d in side.denominators()))
         units = [self.ticks_per_s / side.rate for side in sides]
-        self._shared = tuple(int(side.shared * unit) for side, unit in zip(sides, units, strict=True))
+        compute, memory = (int(side.shared * unit) for side, unit in zip(sides, units, strict=True))
+        self._shared = compute, memory
         self._experts = [
             [(float(unit), *_power(term)) for term in Add.make_args(side.experts) if term != 0]
             for side, unit in zip(sides, units, strict=True)
@@ -135,10 +136,11 @@ class PassCosts:
         if not self.mixture:
             return self._shared
         if tokens not in self._seen:
-            self._seen[tokens] = tuple(
+            compute, memory = (
                 base + round(sum(unit * c * share**tokens for unit, c, share in terms))
                 for base, terms in zip(self._shared, self._experts, strict=True)
             )
+            self._seen[tokens] = compute, memory
         return self._seen[tokens]
 
     def prefill(self, tokens: int, context: int) -> tuple[int, int]:

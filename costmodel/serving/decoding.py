@@ -22,6 +22,10 @@ class Sequence:
         "away", "base", "cached", "drawn", "due", "ends", "filled", "grows", "index", "joined", "key", "made", "offset",
         "output", "prompt", "reserved",
     )  # fmt: skip
+    offset: int
+    ends: int
+    base: tuple[int, int, int]
+    grows: tuple[int, int, int]
 
     def __init__(self, key: tuple[int, int, int], prompt: int, output: int) -> None:
         self.key, self.index, self.prompt, self.output = key, key[2], prompt, output

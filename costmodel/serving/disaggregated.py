@@ -6,6 +6,7 @@ Zhong et al., DistServe, 2401.09670; Patel et al., Splitwise, 2311.18677. Transf
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from costmodel.common.checks import present
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Sequence
 from costmodel.serving.log import Log
@@ -63,13 +64,17 @@ def serve_apart(
                 whole.last[who.index] = ticks
                 if watch is not None:
                     watch()
-    ready = [(whole.first[who.index] + costs.transfer(who.prompt, policy.link), who) for who in able if who.output > 1]
+    ready = [
+        (present("its first token", whole.first[who.index]) + costs.transfer(who.prompt, policy.link), who)
+        for who in able
+        if who.output > 1
+    ]
     ready.sort(key=lambda pair: (pair[0], pair[1].index))
     together = replace(policy, kind="continuous")
-    for part in (ready[i :: pools[1]] for i in range(pools[1])):
-        log = Replica(costs, together, _answers(part), len(part), prioritised=prioritised, watch=watch).run()
+    for begun in (ready[i :: pools[1]] for i in range(pools[1])):
+        log = Replica(costs, together, _answers(begun), len(begun), prioritised=prioritised, watch=watch).run()
         _count(whole, log)
-        for (_, who), ticks in zip(part, log.last, strict=True):
+        for (_, who), ticks in zip(begun, log.last, strict=True):
             whole.last[who.index] = ticks
     return whole
 

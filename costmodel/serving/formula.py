@@ -2,12 +2,15 @@
 
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, TypeAlias
 
 from sympy import Expr, Min, Poly, expand, floor, sympify
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import tidy
 from costmodel.symbols import S, T
+
+Exact: TypeAlias = Any  # an int or a Fraction; in ticks always an int
 
 
 def as_fraction(value: Expr) -> Fraction:
@@ -48,7 +51,7 @@ class Polynomial:
         found = sorted(expr.atoms(Min, floor), key=str)
         self.atoms = [Atom(atom) for atom in found]
         terms = Poly(expr, T, S, *found).terms() if expr.free_symbols else [((0, 0), expr)]
-        self.terms: list[tuple[int | Fraction, int, int]] = []
+        self.terms: list[tuple[Exact, int, int]] = []
         for powers, coefficient in terms:
             factors = [place + 1 for place, power in enumerate(powers) for _ in range(power)]
             if len(factors) > 2:
@@ -56,7 +59,7 @@ class Polynomial:
             self.terms.append((tidy(as_fraction(coefficient)), *([0, 0, *factors][-2:])))
 
     @cached_property
-    def plain(self) -> tuple[int | Fraction, ...]:
+    def plain(self) -> tuple[Exact, ...]:
         """Coefficients of 1, T, S, T², T·S, S²."""
         found = {(i, j): c for c, i, j in self.terms}
         return tuple(found.get(key, 0) for key in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
@@ -73,7 +76,7 @@ class Polynomial:
         """Of every coefficient."""
         return [Fraction(c).denominator for c, _, _ in self.terms]
 
-    def at(self, tokens: int, context: int) -> Fraction | int:
+    def at(self, tokens: int, context: int) -> Exact:
         """Value at T and S."""
         if not self.atoms:
             k, t, s, tt, ts, ss = self.plain
@@ -93,10 +96,10 @@ class Piecewise:
     """
 
     def __init__(self, formula: Polynomial) -> None:
-        self.constant: int | Fraction = 0
-        self.slope: int | Fraction = 0
-        self.windows: list[tuple[int | Fraction, int]] = []
-        self.chunks: list[tuple[int | Fraction, int]] = []
+        self.constant: Exact = 0
+        self.slope: Exact = 0
+        self.windows: list[tuple[Exact, int]] = []
+        self.chunks: list[tuple[Exact, int]] = []
         self.breaks = bool(formula.atoms)
         for coefficient, one, place in formula.terms:
             if one:
@@ -108,7 +111,7 @@ class Piecewise:
             else:
                 self._atom(coefficient, formula.atoms[place - 3])
 
-    def _atom(self, coefficient: int | Fraction, atom: Atom) -> None:
+    def _atom(self, coefficient: Exact, atom: Atom) -> None:
         context = next((p for p in atom.parts if p[1] == 1), None)
         if atom.is_min and context == (0, 1, 0):
             self.windows.append((coefficient, next(one for _, s, one in atom.parts if not s)))

@@ -7,6 +7,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,8 @@ def read_azure(path: str | Path) -> Trace:
     missing = [name for name in AZURE_COLUMNS if name not in header]
     if missing:
         raise CostModelError(f"{path}:1: no column {missing[0]}; an Azure trace has {', '.join(AZURE_COLUMNS)}")
-    places, day = [header.index(name) for name in AZURE_COLUMNS], []
+    places = [header.index(name) for name in AZURE_COLUMNS]
+    day: list[datetime] = []
 
     def read(fields: list[str]) -> Line:
         if len(fields) != len(header):
@@ -116,9 +118,7 @@ def read_azure(path: str | Path) -> Trace:
             _azure_seconds(when, day), _tokens(prompt, "ContextTokens"), _tokens(output, "GeneratedTokens"), None
         )  # fmt: skip
 
-    return _collected(
-        path, ((number, lambda f=fields: read(f)) for number, fields in enumerate(records, 2)), blocks=False
-    )
+    return _collected(path, ((number, partial(read, fields)) for number, fields in enumerate(records, 2)), blocks=False)
 
 
 def _mooncake_line(text: str) -> Line:
@@ -149,9 +149,7 @@ def read_mooncake(path: str | Path) -> Trace:
         with file and line, for a missing key, a bad number, time going backwards, an empty file, half a line
     """
     path = Path(path)
-    return _collected(
-        path, ((n, lambda line=line: _mooncake_line(line)) for n, line in enumerate(_lines(path), 1)), blocks=True
-    )
+    return _collected(path, ((n, partial(_mooncake_line, line)) for n, line in enumerate(_lines(path), 1)), blocks=True)
 
 
 READERS = {".csv": read_azure, ".jsonl": read_mooncake}

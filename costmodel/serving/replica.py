@@ -111,7 +111,7 @@ class Replica:
 
     def _reused(self, who: Sequence) -> int:
         """Tokens of its prompt whose cache is kept from earlier ones; one is always computed."""
-        if who.made:
+        if who.made or self.store is None or self.blocks is None:
             return 0
         ids, tokens = self.blocks
         return min(who.prompt - 1, tokens * self.store.reuse(ids(who.index)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class ServingResult:
             raise CostModelError("nothing was served: there is no price per token")
         return 1e6 * self.dollars(per_device_hour) / self.tokens
 
-    def summary(self, slo: Slo = NO_LIMITS) -> dict[str, object]:
+    def summary(self, slo: Slo = NO_LIMITS) -> dict[str, Any]:
         """The answer of `costmodel serve --json`, under its keys."""
         return {
             "requests": len(self.trace),

@@ -1,6 +1,7 @@
 """Serve a trace with a deployment under a policy, on as many replicas as given."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _in_turn(trace: Trace, replicas: int) -> Iterator[tuple[np.ndarray, Trace]]:
         yield np.arange(i, len(trace), replicas), trace.part(slice(i, None, replicas))
 
 
-def _about(trace: Trace) -> dict[str, object]:
+def _about(trace: Trace) -> dict[str, Any]:
     """What a replica must know of the trace beside its requests."""
     blocks = None if trace.blocks is None else (trace.blocks.__getitem__, trace.block_tokens)
     return {"blocks": blocks, "prioritised": trace.priority is not None}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
@@ -19,7 +20,7 @@ class Point:
     deployment: str
     policy: str
     rate: float
-    summary: Mapping[str, object]
+    summary: Mapping[str, Any]
 
 
 def _point(
@@ -37,7 +38,7 @@ def serving_study(
     *,
     slo: Slo | None = None,
     replicas: int = 1,
-    client: object = None,
+    client: Any = None,
     jobs: int = 1,
 ) -> list[Point]:
     """Serve a trace in every combination of deployment, policy and rate, in that order.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
 from sympy import Expr, Max, Min, Symbol, ceiling, floor
 
@@ -20,7 +21,7 @@ def branches(formula: Expr, x: Symbol) -> Iterator[Expr]:
             yield formula.func(*chosen)
 
 
-def binding_branch(formula: Expr, at: Mapping, *, last: bool = False) -> tuple[Expr, bool]:
+def binding_branch(formula: Expr, at: Mapping[Any, Any], *, last: bool = False) -> tuple[Expr, bool]:
     """The smooth formula that holds at a point, and whether another holds there as well.
 
     Parameters

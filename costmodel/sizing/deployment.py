@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from sympy import Expr
 
@@ -237,7 +238,7 @@ class Deployment(Questions):
             "memory_bytes": step.memory_bytes,
         }
 
-    def grid(self, batch: object, context: object) -> dict[str, object]:
+    def grid(self, batch: object, context: object) -> dict[str, Any]:
         """`formulas` on arrays of batch and context, which broadcast; compiled once.
 
         Returns

@@ -5,6 +5,7 @@ Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, take
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sympy import Expr, diff
 
@@ -88,7 +89,7 @@ def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     return deployment.decode(use.batch, use.context).bound
 
 
-def elasticities(deployment: Deployment, name: str = "latency", **where: object) -> Elasticities:
+def elasticities(deployment: Deployment, name: str = "latency", **where: Any) -> Elasticities:
     """The elasticity of a metric to every lever that occurs in it or could; levers without effect stand at 0.
 
     Parameters
@@ -114,7 +115,7 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: object)
     return Elasticities(metric(name), float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
 
 
-def _ranked(branch: Expr, levers: list[Lever], at: Mapping) -> dict[str, float]:
+def _ranked(branch: Expr, levers: list[Lever], at: Mapping[Any, Any]) -> dict[str, float]:
     value = branch.subs(at)
     found = {one.name: float(diff(branch, one.symbol).subs(at) * at[one.symbol] / value) for one in levers}
     return dict(sorted(found.items(), key=lambda item: -abs(item[1])))

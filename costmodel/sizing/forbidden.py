@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from sympy import Expr
 
+from costmodel.exact import Number
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import Lever, Metric, Use, opened
 from costmodel.tables import with_prefix
@@ -13,7 +14,7 @@ TIMED = {"latency": "s", "ttft": "s"}
 
 
 def forbidden(
-    deployment: Deployment, use: Use, turned: Lever, wanted: Metric, target: object, value: Callable[[float], float]
+    deployment: Deployment, use: Use, turned: Lever, wanted: Metric, target: Number, value: Callable[[float], float]
 ) -> str:
     """The sentence: which value is out of reach, and what takes how much of it whatever is done.
 
@@ -57,7 +58,7 @@ def _what_binds(d: Deployment, use: Use, turned: Lever, wanted: Metric, target: 
     return f"reading weights and caches takes {_shown(at(step.seconds), 's')}"
 
 
-def _weights_read(d: Deployment, use: Use, wanted: Metric) -> object:
+def _weights_read(d: Deployment, use: Use, wanted: Metric) -> Number:
     """Bytes of weights that the pass reads."""
     if d.textbook:
         return d.weight_bytes

@@ -13,6 +13,7 @@ from costmodel.calibration import (
     pass_terms,
     total_seconds,
 )
+from costmodel.common.checks import present
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.hardware import Accelerator
@@ -38,17 +39,17 @@ class Forecast(Timing):
     @property
     def seconds(self) -> Number:
         """The sum of the terms, weights and compute overlapping [s]."""
-        return total_seconds(self.terms, self.calibration.constants)
+        return total_seconds(self.terms, present("calibration", self.calibration).constants)
 
     @property
     def parts(self) -> dict[str, Number]:
         """Seconds of each term by name [s]."""
-        return {term.name: term.seconds(self.calibration.constants) for term in self.terms}
+        return {term.name: term.seconds(present("calibration", self.calibration).constants) for term in self.terms}
 
     @property
     def error(self) -> str:
         """How wrong such forecasts were on measurements they had not been fitted to."""
-        return self.calibration.stated_error
+        return present("calibration", self.calibration).stated_error
 
 
 def setting(accelerator: Accelerator, widths: Widths, software: str | bool) -> Setting:
@@ -61,7 +62,7 @@ def setting(accelerator: Accelerator, widths: Widths, software: str | bool) -> S
     """
     if not is_plain(widths.weight, widths.cache):
         raise CostModelError("calibrated needs formats of known size; give weights and cache as formats, such as 'fp8'")
-    name = AVERAGE if software is True else software
+    name = AVERAGE if isinstance(software, bool) else software
     return Setting(accelerator, float(8 * widths.weight), float(8 * widths.cache), engine(name))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import isfinite
+from typing import Any
 
 from sympy import Expr, Rational, Symbol, sympify
 
@@ -119,7 +120,7 @@ def _stored(name: str, field: str, width: str, symbol: Symbol) -> Lever:
     )
 
 
-def _with_accelerator(d: Deployment, **figures: object) -> Deployment:
+def _with_accelerator(d: Deployment, **figures: Any) -> Deployment:
     return replace(d, accelerator=replace(d.accelerator, **figures))
 
 

@@ -56,18 +56,18 @@ def compare(
     >>> print(compare(cards, batch=16, context=8192))  # doctest: +ELLIPSIS
     deployment ...
     """
-    prices = [None] * len(deployments) if prices is None else prices
-    if len(prices) != len(deployments):
-        raise CostModelError(f"{len(prices)} prices for {len(deployments)} deployments: give one for each")
+    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
+    if len(asked) != len(deployments):
+        raise CostModelError(f"{len(asked)} prices for {len(deployments)} deployments: give one for each")
     header = ["deployment", "ms per token", "tokens/s", "memory", "largest batch", ""]
     rows = []
-    for d, price in zip(deployments, prices, strict=True):
+    for d, price in zip(deployments, asked, strict=True):
         p = point(d, batch, context, price, utilisation)
         most = d.largest_batch(context)
-        row = [titled(d), f"{1e3 * p.latency:.4g}", rate(p.throughput), with_prefix(p.memory, "B")]
+        row: list[object] = [titled(d), f"{1e3 * p.latency:.4g}", rate(p.throughput), with_prefix(p.memory, "B")]
         row += ["unbounded" if most is None else most, FITS[not p.fits]]
         rows.append(row if price is None else [*row, f"{p.dollars_per_million:.4g}"])
-    return Table(header if prices[0] is None else [*header, "$ per million out"], rows)
+    return Table(header if asked[0] is None else [*header, "$ per million out"], rows)
 
 
 def pareto(
@@ -91,10 +91,10 @@ def pareto(
         raise CostModelError(f"against must be 'throughput' or 'dollars_per_million', got {against!r}")
     if against == "dollars_per_million" and prices is None:
         raise CostModelError("dollars need prices=[…], one for each deployment, in $ per device and hour")
-    prices = [None] * len(deployments) if prices is None else prices
+    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
     tried = [
         point(d, b, context, price, utilisation)
-        for d, price in zip(deployments, prices, strict=True)
+        for d, price in zip(deployments, asked, strict=True)
         for b in batch
         if d.fits(b, context)
     ]

@@ -8,6 +8,7 @@ costs. The context is taken at its longest, prompt + answer, in time and in memo
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
@@ -39,15 +40,15 @@ def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, u
     return Choice(hardware, everything, batch, devices, step, first, cost, cost / written)
 
 
-def sharded(d: Deployment, ways: object) -> Deployment:
+def sharded(d: Deployment, ways: Any) -> Deployment:
     """One copy spread over several devices; a number is the devices that split every matrix."""
     return replace(d, parallel=as_spread(ways))
 
 
 def plan(
-    model: Model, slo: Slo, load: Load, *, prices: Mapping[str, float], shardings: Sequence[object] = (1,),
+    model: Model, slo: Slo, load: Load, *, prices: Mapping[str, float], shardings: Sequence[Any] = (1,),
     weights: Sequence[str | None] = (None,), cache: Sequence[str] = ("bf16",), utilisation: float = 1,
-    most_devices: int | None = None, **options: object,
+    most_devices: int | None = None, **options: Any,
 ) -> Plan:  # fmt: skip
     """The cheapest (accelerator, count, sharding, bits, batch) that meets the SLO under this load.
 
@@ -94,7 +95,12 @@ def plan(
 
 
 def _options(
-    model: Model, hardware: str, shardings: Sequence, weights: Sequence, cache: Sequence, options: Mapping
+    model: Model,
+    hardware: str,
+    shardings: Sequence[Any],
+    weights: Sequence[str | None],
+    cache: Sequence[str],
+    options: Mapping[str, Any],
 ) -> Iterator[Deployment]:
     for sharding in shardings:
         for w in weights:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from costmodel.exact import Number
 
 if TYPE_CHECKING:  # heavy or rarely asked: imported when asked
     import xarray
 
+    from costmodel.sizing.deployment import Deployment
     from costmodel.sizing.elasticities import Elasticities
     from costmodel.sizing.solve import Solution
 
@@ -18,7 +19,7 @@ class Questions:
     """Mixed into Deployment: solve for an unknown, rank the levers, sweep over axes."""
 
     @cached_property
-    def asked(self) -> dict:
+    def asked(self) -> dict[Any, Any]:
         """Formulas made so far, by what they were asked for."""
         return {}
 
@@ -53,7 +54,7 @@ class Questions:
         """
         from costmodel.sizing.solve import solve
 
-        return solve(self, unknown, method=method, **conditions)
+        return solve(cast("Deployment", self), unknown, method=method, **conditions)
 
     def elasticities(
         self, batch: int = 1, context: int = 1024, *, metric: str = "latency", **where: Number
@@ -77,9 +78,9 @@ class Questions:
         """
         from costmodel.sizing.elasticities import elasticities
 
-        return elasticities(self, metric, batch=batch, context=context, **where)
+        return elasticities(cast("Deployment", self), metric, batch=batch, context=context, **where)
 
-    def sweep(self, *, chunks: int | None = None, **axes: object) -> xarray.Dataset:
+    def sweep(self, *, chunks: int | None = None, **axes: Any) -> xarray.Dataset:
         """Metrics over labelled axes as an xarray Dataset, units in the attributes; see `sizing.sweep.sweep`.
 
         Examples
@@ -92,4 +93,4 @@ class Questions:
         """
         from costmodel.sizing.sweep import sweep
 
-        return sweep(self, chunks=chunks, **axes)
+        return sweep(cast("Deployment", self), chunks=chunks, **axes)

@@ -1,9 +1,12 @@
 """One unknown from a target: in closed form branch by branch, or by bracketing the root; or why there is none."""
 
+from typing import Any
+
 import numpy as np
 from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fraction, together
 from sympy import solve as sympy_solve
 
+from costmodel.common.checks import present
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
@@ -50,7 +53,7 @@ class Solution(float):
     __str__ = __repr__
 
 
-def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **conditions: object) -> Solution:
+def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **conditions: Any) -> Solution:
     """The value of the unknown at which the target is met; see `Deployment.solve`.
 
     With several targets, the largest value that meets all of them, or the smallest where none limits it from above.
@@ -58,7 +61,11 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
     if method not in METHODS:
         raise CostModelError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     turned = lever(unknown)
-    targets = {name: exact(amount(conditions.pop(name), name, at_least=-LARGEST)) for name in list(conditions) if name in METRICS}
+    targets = {
+        name: exact(amount(conditions.pop(name), name, at_least=-LARGEST))
+        for name in list(conditions)
+        if name in METRICS
+    }
     if extra := set(conditions) - set(USES):
         raise CostModelError(
             f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"
@@ -78,8 +85,8 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
 
 def _deciding(found: list["_Crossing"]) -> "_Crossing":
     """The target that decides: the tightest from above, else the tightest from below; none may contradict it."""
-    above = [one for one in found if one.root is not None and one.below_meets]
-    under = [one for one in found if one.root is not None and not one.below_meets]
+    above = [one for one in found if one.crosses and one.below_meets]
+    under = [one for one in found if one.crosses and not one.below_meets]
     if not above and not under:
         one = found[0]
         raise CostModelError(f"every {one.lever.name} meets {one.says}: it is {one.plateau} whatever it is")
@@ -107,7 +114,7 @@ class _Crossing:
         if not meets.any() or not self._reachable(meets):
             raise CostModelError(forbidden(d, use, turned, wanted, target, self.value))
         self.exact: Expr | None = None
-        self.root: float | None = None
+        self._root: float | None = None
         if meets.all():
             return
         place = int(np.flatnonzero(meets[1:] != meets[:-1])[-1])  # the last crossing, where there are several
@@ -117,7 +124,15 @@ class _Crossing:
         if method == "closed form" and self.exact is None:
             raise CostModelError(f"{wanted.name} has no closed form in {turned.name}: no polynomial of degree 1 or 2")
         bracket = lambda: self._bracketed(float(GRID[place]), float(GRID[place + 1]))  # noqa: E731
-        self.root = bracket() if self.exact is None else float(self.exact)
+        self._root = bracket() if self.exact is None else float(self.exact)
+
+    @property
+    def crosses(self) -> bool:
+        return self._root is not None
+
+    @property
+    def root(self) -> float:
+        return present("the crossing", self._root)
 
     @property
     def says(self) -> str:

@@ -6,6 +6,7 @@ of the sweep is then the same float64 that a single call gives, to the last bit.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sympy import Expr, Symbol
@@ -26,9 +27,7 @@ ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
 
-def sweep(
-    deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: int | None = None, **axes: object
-) -> object:
+def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: int | None = None, **axes: Any) -> Any:
     """Metrics over the product of the axes.
 
     Parameters
@@ -70,7 +69,7 @@ def sweep(
     return found.transpose(*order)
 
 
-def _set(deployment: Deployment, name: str, value: object) -> Deployment:
+def _set(deployment: Deployment, name: str, value: Any) -> Deployment:
     if name == "accelerator" and isinstance(value, str):
         value = accelerator(value)
     if name == "parallel":
@@ -78,7 +77,7 @@ def _set(deployment: Deployment, name: str, value: object) -> Deployment:
     return replace(deployment, **{name: value})
 
 
-def _called(axis: str, value: object) -> str:
+def _called(axis: str, value: Any) -> str:
     if axis == "parallel":
         return spread_words(as_spread(value))
     return value if isinstance(value, str) else value.name
@@ -97,7 +96,7 @@ def about(deployment: Deployment) -> dict[str, str | float | int]:
     }  # fmt: skip
 
 
-def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: Mapping[str, object]) -> object:
+def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: Mapping[str, Any]) -> object:
     """The sweep of one deployment over axes of numbers."""
     import xarray
 
@@ -151,7 +150,7 @@ def _by_dims(formulas: Mapping[str, Expr], axes: Sequence[str]) -> dict[tuple[st
 
 def _evaluated(
     formulas: Sequence[Expr], symbols: Mapping[Symbol, np.ndarray], dims: tuple[str, ...], sizes: Mapping[str, int]
-) -> list[object]:
+) -> list[Any]:
     """The values of formulas that vary along `dims`, as one array each; lazily where chunk sizes are given."""
     inputs = tuple(LEVERS[name].symbol for name in dims)
     constants = {s: float(v) for s, v in symbols.items() if s not in inputs and v.ndim == 0}

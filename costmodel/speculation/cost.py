@@ -7,6 +7,7 @@ every draft passed, the draft's cache lacks the last one, so that its next first
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from typing import Any
 
 from sympy import Expr, Min
 
@@ -23,7 +24,7 @@ from costmodel.symbols import B, S, alpha, gamma
 
 
 def verify_ledger(
-    target: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: object
+    target: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: Any
 ) -> Ledger:
     """The target's pass of one round: T = γ + 1 tokens for each sequence, which attend to S + γ, logits for all.
 
@@ -45,7 +46,7 @@ def verify_ledger(
 
 
 def draft_ledger(
-    draft: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: object
+    draft: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: Any
 ) -> Ledger:
     """The draft's γ passes of one round, at contexts S … S + γ - 1.
 
@@ -67,7 +68,7 @@ def draft_ledger(
 
 
 def run_passes(
-    prompt: int, rounds: Iterable[Sequence[int]], **switches: object
+    prompt: int, rounds: Iterable[Sequence[int]], **switches: Any
 ) -> tuple[list[ForwardPass], list[ForwardPass]]:
     """The passes of target and draft in a whole run of one sequence, which starts with nothing cached.
 

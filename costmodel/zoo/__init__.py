@@ -12,7 +12,7 @@ from costmodel.zoo.presets import preset, preset_config, presets
 __all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 
 
-def load(name: str | os.PathLike, *, assume_family: str | None = None) -> Model:
+def load(name: str | os.PathLike[str], *, assume_family: str | None = None) -> Model:
     """A Model by preset name, or from the path of a config.json, a GGUF or a safetensors file (or its index).
 
     Raises

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 from costmodel.layers import Embedding, Norm, Unembedding
 from costmodel.layers._layer import Layer
@@ -38,7 +39,8 @@ def model_from_config(
     >>> model_from_config({"model_type": "llama", **sizes}, "tiny").params
     95040
     """
-    fields, notes = Fields(values, source), []
+    fields = Fields(values, source)
+    notes: list[str] = []
     kind, family = _family(fields, notes, assume_family)
     nested = fields.section("text_config")
     if nested is not None and family.text is None:
@@ -50,7 +52,7 @@ def model_from_config(
     if family.tower:
         D = text.count("hidden_size", **parts.family_default(body, "hidden_size"))
         model = replace(model, towers=(tower(fields, family.tower, D),))
-    dtype = stated_dtype(fields, text, notes)
+    dtype: str | Fraction | None = stated_dtype(fields, text, notes)
     quantization = text.section("quantization_config") or fields.section("quantization_config")
     if quantization is not None:
         dtype = quantized_bytes(quantization, model, notes)
@@ -103,7 +105,7 @@ def _check_understood(text: Fields, kind: str, family: Family, known: tuple[str,
         read |= {"state_size", "mamba_d_state", "ssm_cfg"}
     if family.mixer == "delta hybrid":
         read.add("linear_num_value_heads")
-    neutral = (None, 0, False, [], {})
+    neutral: tuple[object, ...] = (None, 0, False, [], {})
     if foreign := [n for n in FOREIGN if n not in read and text.values.get(n) not in neutral]:
         raise text.refuse(f"{', '.join(foreign)} changes the count and is not understood for model_type {kind!r}")
     for name, allowed in family.expects.items():
@@ -163,7 +165,9 @@ def _blocks(text: Fields, kind: str, family: Family, D: int, L: int) -> tuple[tu
     for (mixer, window, routed), count in counts.items():
         layers: tuple[Layer, ...] = (makers[mixer](window),)
         if family.mixer not in ("mamba", "mamba2"):
-            layers += (parts.moe(text, family, family.experts, D) if routed else parts.mlp(text, family, D),)
+            layers += (
+                parts.moe(text, family, family.experts, D) if routed and family.experts else parts.mlp(text, family, D),
+            )
         label = "local" if window else "global" if mixer == "attention" else mixer
         label += " with experts" if routed else ""
         blocks.append((Block((wrapped[0], layers[0], *wrapped[1:], *layers[1:]), label), count))

@@ -4,6 +4,7 @@ The defaults are those of the classes that read these files in practice; a field
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,22 @@ class Family:
     fixed: tuple[str, ...] = ()
     text: str | None = None
     tower: str | None = None
-    expects: dict[str, tuple] = field(default_factory=dict)
+    expects: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def _causal(name: str, **parts: object) -> Family:
+def _causal(name: str, **parts: Any) -> Family:
     return Family((f"{name}ForCausalLM",), **parts)
 
 
 _ATTENTION_BIAS = {"qkv_bias": "attention_bias", "out_bias": "attention_bias"}
-_ALL_BIASES = {"qkv_bias": True, "out_bias": True, "mlp_bias": True, "norm_bias": True}
+_ALL_BIASES: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "mlp_bias": True, "norm_bias": True}
 _QWEN_WINDOW = {"window": 4096, "window_switch": "use_sliding_window"}
 _OWN_HEADS = ("head_dim", "num_key_value_heads")
-_QWEN_EXPERTS = {"count": "num_experts", "every": "decoder_sparse_step", "only_dense": "mlp_only_layers"}
+_QWEN_EXPERTS: dict[str, Any] = {
+    "count": "num_experts",
+    "every": "decoder_sparse_step",
+    "only_dense": "mlp_only_layers",
+}
 _DEEPSEEK = {
     "mixer": "latent",
     "experts": Experts("n_routed_experts", shared_count="n_shared_experts", first_dense="first_k_dense_replace"),

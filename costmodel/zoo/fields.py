@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from costmodel.common.errors import ConfigError
 from costmodel.zoo.json_file import describe
@@ -39,7 +40,7 @@ class Fields:
             raise self.refuse("fields disagree: " + ", ".join(f"{n} is {describe(v)}" for n, v in found.items()))
         return next(iter(found.values()), default)
 
-    def count(self, name: str, *, default: object = MISSING, null: object = MISSING) -> int:
+    def count(self, name: str, *, default: Any = MISSING, null: Any = MISSING) -> int:
         """A positive whole number.
 
         Parameters

@@ -1,6 +1,6 @@
 """Rules that no table of names serves: how many key/value heads, which layers slide, which have experts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from costmodel.zoo.families import Experts, Family
 from costmodel.zoo.fields import Fields
@@ -87,7 +87,7 @@ def windows(fields: Fields, family: Family, L: int) -> list[int | None]:
     return [window if slides else None for slides in sliding]
 
 
-def layer_types(fields: Fields, L: int, known: dict[str, object]) -> list[str] | None:
+def layer_types(fields: Fields, L: int, known: Mapping[str, object]) -> list[str] | None:
     """The layer types that a file lists, each known and one for each layer; None when it lists none."""
     kinds = fields.strings("layer_types")
     for i, kind in enumerate(kinds or ()):
@@ -120,7 +120,7 @@ def has_experts(fields: Fields, experts: Experts | None, L: int) -> Sequence[boo
     first = fields.whole(experts.first_dense) if experts.first_dense else 0
     dense = fields.numbers(experts.only_dense) if experts.only_dense else []
     every, offset = 1, 0
-    if experts.offset:  # layers offset, offset + every, …
+    if experts.every and experts.offset:  # layers offset, offset + every, …
         every, offset = fields.count(experts.every, default=2), fields.whole(experts.offset, 1)
         return [i % every == offset and i >= first for i in range(L)]
     if experts.every:  # layers every − 1, 2·every − 1, …

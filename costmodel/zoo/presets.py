@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 from costmodel.common.errors import CostModelError, resolve_name
 from costmodel.model import Model, stated_model
@@ -12,7 +13,7 @@ NULL = "null"  # TOML has no null; only whole fields need one
 
 
 @lru_cache(maxsize=1)
-def presets() -> dict[str, dict[str, object]]:
+def presets() -> dict[str, dict[str, Any]]:
     """Every preset's record, by name."""
     import tomllib  # only when a preset is asked for: `import costmodel` stays light
 
@@ -38,7 +39,7 @@ def preset_config(name: str) -> dict[str, object]:
     record = dict(presets()[slug])
     if "config" not in record:
         raise CostModelError(f"{slug} is a rounded model known only by its size: it has no config.json")
-    config = {name: None if value == NULL else value for name, value in record["config"].items()}
+    config: dict[str, Any] = {name: None if value == NULL else value for name, value in record["config"].items()}
     return {"architectures": list(FAMILIES[config["model_type"]].architectures), **config}
 
 

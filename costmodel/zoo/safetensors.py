@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
+from typing import TypeGuard
 
 from costmodel.common.errors import ConfigError
 from costmodel.model import WIDEST, Model
@@ -42,11 +43,14 @@ def read_header(path: Path) -> dict[str, tuple[int, int]]:
     return {name: _tensor(path, name, entry, data) for name, entry in header.items() if name != "__metadata__"}
 
 
+def _are_counts(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
 def _tensor(path: Path, name: str, entry: object, data: int) -> tuple[int, int]:
     entry = entry if isinstance(entry, dict) else {}
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
-    counts = lambda x: isinstance(x, list) and all(type(n) is int and n >= 0 for n in x)  # noqa: E731
-    if not counts(shape) or not counts(offsets) or len(offsets) != 2:
+    if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
         raise ConfigError(f"{path}: tensor {name!r} needs a shape and two data_offsets, got {describe(entry)}")
     begin, end = offsets
     if not begin <= end <= data:
@@ -74,7 +78,8 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
     model = model_from_config(read_object(config), str(config), name or str(path))
     if path.name.endswith(".json"):
         index = read_object(path)
-        total = index.get("metadata", {}).get("total_size") if isinstance(index.get("metadata"), dict) else None
+        metadata = index.get("metadata")
+        total = metadata.get("total_size") if isinstance(metadata, dict) else None
         if type(total) is not int or total <= 0:
             raise ConfigError(f"{path}: metadata.total_size must be a positive integer, got {describe(total)}")
         return replace(model, dtype=_bytes_per_weight(path, total, model))
@@ -90,5 +95,7 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
 
 def _bytes_per_weight(path: Path, stored: int, model: Model) -> Fraction:
     if stored > WIDEST * model.params:
-        raise ConfigError(f"{path}: {stored:,} bytes are too many for the {model.params:,} parameters of its config.json")
+        raise ConfigError(
+            f"{path}: {stored:,} bytes are too many for the {model.params:,} parameters of its config.json"
+        )
     return Fraction(stored, model.params)

@@ -6,5 +6,7 @@ from tests.fuzz.configs import CONFIG
 from tests.fuzz.deployments import DEPLOYMENT
 from tests.fuzz.tables import AZURE, EVIDENCE, MOONCAKE
 
-TARGETS = {target.name: target for target in (CONFIG, GGUF, SAFETENSORS, AZURE, MOONCAKE, EVIDENCE, DEPLOYMENT, COMMAND)}
+TARGETS = {
+    target.name: target for target in (CONFIG, GGUF, SAFETENSORS, AZURE, MOONCAKE, EVIDENCE, DEPLOYMENT, COMMAND)
+}
 SHARES = {}

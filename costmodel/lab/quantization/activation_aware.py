@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from costmodel.common.checks import present
 from costmodel.lab.quantization.compensated import checked_inputs, output_error
 from costmodel.lab.quantization.rounding import checked_weights
 from costmodel.lab.quantization.schemes import Quantized, Scheme
@@ -66,4 +67,4 @@ def awq(W: np.ndarray, X: np.ndarray, scheme: Scheme, points: int = 20) -> Activ
         error = output_error(W, candidate.values(), X)
         if error < least or best is None:
             best, least = candidate, error
-    return best
+    return present("a scale", best)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,10 @@ def layer_inputs(decoder: Decoder, sequences: Sequence[Sequence[int]]) -> list[d
     for each layer {"qkv", "output", "up", "down": (tokens, inputs)}
     """
     weights = decoder.weights
-    watched = [replace(layer, **{m: _Watched(getattr(layer, m)) for m in MATRICES}) for layer in weights.layers]
+    watched = []
+    for layer in weights.layers:
+        matrices: dict[str, Any] = {m: _Watched(getattr(layer, m)) for m in MATRICES}
+        watched.append(replace(layer, **matrices))
     Decoder(decoder.shape, replace(weights, layers=watched)).forward_batch(sequences)
     return [{m: np.concatenate(getattr(layer, m).seen) for m in MATRICES} for layer in watched]
 
@@ -106,7 +110,8 @@ class _Watched(Matrix):
     """A matrix that keeps what it is multiplied with."""
 
     def __init__(self, matrix: Matrix) -> None:
-        self.outputs, self.values, self.seen = matrix.outputs, matrix.values, []
+        self.outputs, self.values = matrix.outputs, matrix.values
+        self.seen: list[np.ndarray] = []
 
     def multiply(self, x: np.ndarray, work: Work) -> np.ndarray:
         self.seen.append(x)

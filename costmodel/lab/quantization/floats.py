@@ -3,6 +3,8 @@
 Ties go to the even mantissa. What lies beyond the largest number becomes the largest (a saturating conversion).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from costmodel.common.errors import CostModelError
@@ -70,7 +72,7 @@ def nvfp4(W: np.ndarray) -> np.ndarray:
     return _in_blocks(W, 16, lambda block: _nearest(block / 6 / whole, float_format("fp8-e4m3fn")) * whole)
 
 
-def _in_blocks(W: np.ndarray, size: int, scale_of: object) -> np.ndarray:
+def _in_blocks(W: np.ndarray, size: int, scale_of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     W = checked_weights(W)
     if not np.isfinite(W).all():
         raise CostModelError("W has a value that is NaN or infinite; every weight must be finite")

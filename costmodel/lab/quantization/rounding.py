@@ -3,6 +3,7 @@
 Ties go to the even code, as IEEE 754 rounds and as NumPy and PyTorch do (llama.cpp rounds them away from zero).
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 
@@ -117,7 +118,7 @@ def quantize(W: np.ndarray, bits: int = 8, per_channel: bool = True) -> tuple[np
     return codes.reshape(W.shape), scales.reshape(*W.shape[:-1], 1) if whole is None else whole[0]
 
 
-def in_parallel(work: object, shape: tuple[int, int]) -> None:
+def in_parallel(work: Callable[[int, int], object], shape: tuple[int, int]) -> None:
     """work(start, stop) over all rows; large arrays are split among threads (NumPy lets go of the interpreter)."""
     rows, columns = shape
     threads = min(cpu_count() or 1, 4) if rows * columns >= PARALLEL else 1

@@ -4,6 +4,7 @@ The next feature depends on the token that was drawn, so that token is part of t
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class FeatureDraft:
     True
     """
 
-    def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], **options: float) -> None:
+    def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], **options: Any) -> None:
         self.decoder = decoder
         pairs = read_by_head(decoder, texts)
         before = np.concatenate([self._inputs(read[:-1], ids[1:]) for ids, read in pairs])

@@ -11,7 +11,7 @@ import numpy as np
 from costmodel.common.errors import CostModelError
 from costmodel.lab.speculation.drafts import Draft, ModelDraft
 from costmodel.lab.speculation.features import FeatureDraft
-from costmodel.lab.speculation.models import CachedDecoder, Filters, next_token_model
+from costmodel.lab.speculation.models import CachedDecoder, Filters, TableModel, next_token_model
 from costmodel.lab.speculation.rule import checked_count, verify
 from costmodel.lab.transformer import Decoder
 
@@ -163,15 +163,17 @@ class _Speculator:
         self.target = next_token_model(target, filters)
         if isinstance(draft, FeatureDraft):
             draft = draft.beside(self.target)
-        proposes = hasattr(draft, "propose")
-        self.draft = draft if proposes else ModelDraft(next_token_model(draft, filters))
-        if not proposes and self.draft.model.vocab != self.target.vocab:
-            raise CostModelError(
-                f"target and draft must share a vocabulary, got {self.target.vocab} and {self.draft.model.vocab} tokens"
-            )
+        self.draft: Draft = draft if hasattr(draft, "propose") else self._of_model(next_token_model(draft, filters))
         self.rngs = dict(enumerate(rngs))
         self.drafted: dict[int, int] = {}
         self.accepted: dict[int, int] = {}
+
+    def _of_model(self, model: TableModel | CachedDecoder) -> ModelDraft:
+        if model.vocab != self.target.vocab:
+            raise CostModelError(
+                f"target and draft must share a vocabulary, got {self.target.vocab} and {model.vocab} tokens"
+            )
+        return ModelDraft(model)
 
     def check_room(self, n_tokens: int) -> None:
         """Refuse before any work what would not fit."""

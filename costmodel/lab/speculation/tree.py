@@ -6,6 +6,7 @@ from p whatever the heads say: exact, greedy or sampled. (Cai et al., 2401.10774
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class MedusaHeads:
     True
     """
 
-    def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], n_heads: int, **options: float) -> None:
+    def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], n_heads: int, **options: Any) -> None:
         pairs, one_hot = read_by_head(decoder, texts), np.eye(decoder.shape.vocab)
         self.heads = []
         for ahead in range(2, n_heads + 2):
@@ -115,10 +116,11 @@ def medusa_generate(
     temperature, top_k, top_p, min_p : as in `sample_next`
     """
     filters, run = Filters(temperature, top_k, top_p, min_p), SpeculativeRun([*map(int, prompt)], len(prompt))
-    n_tokens, cache, feature = checked_count("n_tokens", n_tokens), decoder.new_cache(), None
+    n_tokens, cache = checked_count("n_tokens", n_tokens), decoder.new_cache()
+    feature: np.ndarray | None = None
     while (left := n_tokens - len(run.new_tokens)) > 0:
-        depths = sizes[: left - 1] if feature is not None else ()
-        paths = tree_paths(heads.candidates(feature, depths) if depths else [])
+        depths = () if feature is None else sizes[: left - 1]
+        paths = tree_paths(heads.candidates(feature, depths) if depths and feature is not None else [])
         pending = run.tokens[cache.length :]
         caches = [cache, *(cache.fork() for _ in paths[1:])]
         read = decoder.hidden_batch([[*pending, *path] for path in paths], caches)

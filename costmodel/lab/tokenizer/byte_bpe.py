@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costmodel.common.errors import ConfigError
 from costmodel.common.extras import needed
@@ -73,7 +73,7 @@ def tokenizer_from_gguf(file: GGUFFile) -> Tokenizer:
     return Tokenizer(backend, first, _id(file, "eos_token_id", len(tokens)))
 
 
-def _list(file: GGUFFile, key: str, of: type) -> list:
+def _list(file: GGUFFile, key: str, of: type) -> list[Any]:
     values = file.metadata.get(f"tokenizer.ggml.{key}")
     if not isinstance(values, list) or not all(isinstance(value, of) for value in values):
         raise ConfigError(f"{file.path}: tokenizer.ggml.{key} must be a list of {of.__name__}")
@@ -87,7 +87,7 @@ def _id(file: GGUFFile, key: str, vocab: int) -> int:
     return value
 
 
-def _splitter(file: GGUFFile, library: object) -> object:
+def _splitter(file: GGUFFile, library: Any) -> Any:
     """How text is cut into words before merging; each family has its own way."""
     words = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     digits = library.pre_tokenizers.Digits(individual_digits=True)

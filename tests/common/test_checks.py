@@ -1,0 +1,30 @@
+"""Checks of plain numbers refuse by name, and pass on what is there."""
+
+import numpy as np
+import pytest
+
+from costmodel.common.checks import present, whole
+from costmodel.common.errors import CostModelError
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "3", None, 0, np.float64(4), np.int64(0)])
+def test_what_is_no_whole_number_or_too_small_is_refused_by_name(value):
+    with pytest.raises(CostModelError, match=r"slots must be an integer of at least 1, got"):
+        whole("slots", value, 1)
+
+
+def test_whole_numbers_of_any_integer_type_become_ints():
+    assert [(whole("slots", value, 1), type(whole("slots", value, 1))) for value in (1, np.int64(8))] == [
+        (1, int),
+        (8, int),
+    ]
+
+
+def test_what_is_missing_is_refused_by_name():
+    with pytest.raises(CostModelError, match="batch is not stated"):
+        present("batch", None)
+
+
+@pytest.mark.parametrize("value", [0, "", (), False])
+def test_what_is_there_passes_even_if_empty(value):
+    assert present("batch", value) is value
