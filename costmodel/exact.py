@@ -5,12 +5,12 @@ integers into floats, and SymPy's `Min` and `Max` cost milliseconds where `min` 
 """
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, isfinite
 from numbers import Integral, Real
 from numbers import Number as PlainNumber
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sympy import Expr, Integer, Max, Min, floor
+from sympy import Expr, Integer, Max, Min, Rational, floor
 
 from costmodel.common.errors import CostModelError
 
@@ -59,6 +59,15 @@ def whole_times(a: Number, b: Number) -> Number:
 def tidy(value: Number) -> Number:
     """A Fraction that is whole becomes the int it equals; anything else stays."""
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def exact(value: Number) -> Number:
+    """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
+        value = Fraction(str(value))
+    return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
 
 def smallest(a: Number, b: Number) -> Number:

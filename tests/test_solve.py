@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import CostModelError, Deployment, accelerator, load, stated_model
+from costmodel.exact import exact
 from costmodel.parallel import Parallel
-from costmodel.sizing.levers import LEVERS, METRICS, Use, exact, formula
+from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
 from tests.test_sizing import H100, LLAMA
 
 DEPLOYMENTS = st.builds(

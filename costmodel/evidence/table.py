@@ -107,7 +107,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
             float,
             least=int(phase == "throughput"),
             needed=phase in ("request", "throughput"),
-        ),  # fmt: skip
+        ),
         "value": _number("value", fields["value"], float, least=1e-12, needed=True),
     }
     if 0 < (numbers["generated"] or 0) < 1:

@@ -77,8 +77,7 @@ class Deployment(Questions):
             raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
         if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
             raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
-        reserve = self.reserve
-        if not isinstance(reserve, Expr) and not (is_real(reserve) and 0 <= reserve < 1):
+        if not isinstance(reserve := self.reserve, Expr) and not (is_real(reserve) and 0 <= reserve < 1):
             raise CostModelError(f"reserve must be at least 0 and below 1, got {reserve!r}")
         if isinstance(reserve, float):  # 0.1 means a tenth, not the nearest binary fraction
             object.__setattr__(self, "reserve", Fraction(str(reserve)))

@@ -10,9 +10,10 @@ from typing import Any
 from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
+from costmodel.exact import exact
 from costmodel.sizing.branches import binding_branch
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, exact, formula, metric
+from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric
 from costmodel.tables import Table
 
 

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
-from math import isfinite
-from typing import Any
 
-from sympy import Expr, Rational, Symbol, sympify
+from sympy import Expr, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import LARGEST, Number, amount, whole
+from costmodel.exact import LARGEST, Number, amount, exact, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.money import HOUR, dollars, joules_per_token, paid_devices
@@ -28,15 +25,6 @@ from costmodel.symbols import (
     replicas,
     utilisation,
 )
-
-
-def exact(value: Number) -> Number:
-    """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
-    if isinstance(value, float):
-        if not isfinite(value):
-            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
-        value = Fraction(str(value))
-    return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
 
 @dataclass(frozen=True)
@@ -120,7 +108,7 @@ def _stored(name: str, field: str, width: str, symbol: Symbol) -> Lever:
     )
 
 
-def _with_accelerator(d: Deployment, **figures: Any) -> Deployment:
+def _with_accelerator(d: Deployment, **figures: Number) -> Deployment:
     return replace(d, accelerator=replace(d.accelerator, **figures))
 
 

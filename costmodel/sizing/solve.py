@@ -11,11 +11,11 @@ from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
-from costmodel.exact import LARGEST, amount
+from costmodel.exact import LARGEST, amount, exact
 from costmodel.sizing.branches import branches
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
-from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, exact, formula, lever, metric, query_heads
+from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, formula, lever, metric, query_heads
 
 METHODS = ("auto", "closed form", "bracketed root")
 GRID = np.logspace(-15, 45, 1201)  # where a root is looked for: every quantity in SI units lies within

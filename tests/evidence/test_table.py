@@ -144,7 +144,7 @@ def test_published_kernels(tmp_path: Path, phase: str, model: str, unit: str, na
     [
         (("decode", "dreaming"), "phase 'dreaming' is not known; give one of decode"),
         (("ms", "fortnights"), "unit 'fortnights' is not known; give one of s, ms"),
-        ((",7,", ",seven,"), "value must be a number, got 'seven'"),
+        ((",7,", ",seven,"), "value must be a number above 0, got 'seven'"),
         ((",decode,", ",kernel-gemm,"), "model 'Llama-3-8B' of a gemm row must give m, n, k"),
     ],
 )

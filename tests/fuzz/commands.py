@@ -30,7 +30,8 @@ USUAL = {
     "model": MODELS, "on": DEVICES, "hardware": ("h100", "a100", "none"), "unknown": (*LEVERS, "bits"), "axes": AXES,
     "quantity": tuple(QUANTITIES), "weights": tuple(FORMATS), "cache": tuple(FORMATS), "metric": tuple(METRICS),
     "metrics": ("latency", "latency,ttft", "all", ""), "like": ("azure-conversation", "none"), "config": MODELS[:3],
-    "assume_family": ("llama", "evil"), "calibrated": ("vllm", "nobody"), "slo": ("ttft=0.5", "ttft=0.5,tpot=0.1", "x=1"),
+    "assume_family": ("llama", "evil"), "calibrated": ("vllm", "nobody"),
+    "slo": ("ttft=0.5", "ttft=0.5,tpot=0.1", "x=1"),
     "requests": ("1", "5", "30"), "trace": ("nothing.csv", "a\x00.csv", "."), "check": ("nothing.csv", ".", "a\x00"),
     "rate": ("1", "5", "0", "nan"), "latency": ("0.02", "0.005", "nan", "inf", "-1", "1e-300"),
 }  # fmt: skip
