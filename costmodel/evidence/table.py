@@ -101,9 +101,12 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
             "prompt", fields["prompt"], int, least=0, needed=phase in ("prefill", "request", "attention")
         ),
         "generated": _number(
-            "generated", fields["generated"], float, least=int(phase == "throughput"),
+            "generated",
+            fields["generated"],
+            float,
+            least=int(phase == "throughput"),
             needed=phase in ("request", "throughput"),
-        ),  # fmt: skip
+        ),
         "value": _number("value", fields["value"], float, least=1e-12, needed=True),
     }
     if 0 < (numbers["generated"] or 0) < 1:

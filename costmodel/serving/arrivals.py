@@ -23,7 +23,9 @@ def poisson_arrivals(rate: float, requests: int, seed: int = 0) -> np.ndarray:
     >>> poisson_arrivals(2.0, 3, seed=1).round(3).tolist()
     [0.0, 0.154, 2.842]
     """
-    gaps = np.random.default_rng(whole(seed, "seed", at_least=0)).exponential(1 / _rate(rate), whole(requests, "requests", limit=10**8))
+    gaps = np.random.default_rng(whole(seed, "seed", at_least=0)).exponential(
+        1 / _rate(rate), whole(requests, "requests", limit=10**8)
+    )
     return np.cumsum(gaps) - gaps[0]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from math import isfinite
 
 from sympy import Expr, Rational, Symbol, sympify
 
@@ -32,9 +31,7 @@ from costmodel.symbols import (
 def exact(value: Number) -> Number:
     """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
     if isinstance(value, float):
-        if not isfinite(value):
-            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
-        value = Fraction(str(value))
+        value = Fraction(str(amount(value, "a target or condition", at_least=-LARGEST)))
     return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
 
@@ -49,12 +46,11 @@ class Use:
     utilisation: Number = 1
 
     def __post_init__(self) -> None:
-        for name in ("batch", "context", "prompt"):
-            if (value := getattr(self, name)) is not None or name != "prompt":
-                whole(value, name)
-        for name in ("price", "utilisation"):
-            if (value := getattr(self, name)) is not None or name != "price":
-                amount(value, name, at_least=-LARGEST)
+        whole(self.batch, "batch")
+        whole(self.context, "context")
+        whole(self.prompt_tokens, "prompt")
+        amount(0 if self.price is None else self.price, "price", at_least=-LARGEST)
+        amount(self.utilisation, "utilisation", at_least=-LARGEST)
 
     @property
     def prompt_tokens(self) -> Number:

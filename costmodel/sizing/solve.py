@@ -58,7 +58,11 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
     if method not in METHODS:
         raise CostModelError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     turned = lever(unknown)
-    targets = {name: exact(amount(conditions.pop(name), name, at_least=-LARGEST)) for name in list(conditions) if name in METRICS}
+    targets = {
+        name: exact(amount(conditions.pop(name), name, at_least=-LARGEST))
+        for name in list(conditions)
+        if name in METRICS
+    }
     if extra := set(conditions) - set(USES):
         raise CostModelError(
             f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"

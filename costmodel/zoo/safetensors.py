@@ -90,5 +90,7 @@ def model_from_safetensors(path: str | Path, name: str | None = None) -> Model:
 
 def _bytes_per_weight(path: Path, stored: int, model: Model) -> Fraction:
     if stored > WIDEST * model.params:
-        raise ConfigError(f"{path}: {stored:,} bytes are too many for the {model.params:,} parameters of its config.json")
+        raise ConfigError(
+            f"{path}: {stored:,} bytes are too many for the {model.params:,} parameters of its config.json"
+        )
     return Fraction(stored, model.params)

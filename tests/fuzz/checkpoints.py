@@ -122,7 +122,9 @@ def made_safetensors(rng: Random) -> tuple[str, bytes]:
         index = {"metadata": rng.choice(({"total_size": total}, total)), "weight_map": {}}
         text = json.dumps(index)
         return "model.safetensors.index.json", damaged_text(rng, text, rng.choice((0, 0, 1))).encode()
-    tensors = {f"layer.{i}": {"dtype": "BF16", "shape": [8, i], "data_offsets": [16 * i, 16 * i + 16]} for i in range(4)}
+    tensors = {
+        f"layer.{i}": {"dtype": "BF16", "shape": [8, i], "data_offsets": [16 * i, 16 * i + 16]} for i in range(4)
+    }
     tensors["__metadata__"] = {"format": "pt"}
     for _ in range(rng.choice((0, 1, 2))):
         name = rng.choice(list(tensors))

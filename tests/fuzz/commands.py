@@ -8,7 +8,7 @@ import argparse
 import contextlib
 import io
 import json
-from functools import lru_cache
+from functools import cache
 from random import Random
 
 from costmodel.cli import COMMANDS, main, parser
@@ -30,14 +30,15 @@ USUAL = {
     "model": MODELS, "on": DEVICES, "hardware": ("h100", "a100", "none"), "unknown": (*LEVERS, "bits"), "axes": AXES,
     "quantity": tuple(QUANTITIES), "weights": tuple(FORMATS), "cache": tuple(FORMATS), "metric": tuple(METRICS),
     "metrics": ("latency", "latency,ttft", "all", ""), "like": ("azure-conversation", "none"), "config": MODELS[:3],
-    "assume_family": ("llama", "evil"), "calibrated": ("vllm", "nobody"), "slo": ("ttft=0.5", "ttft=0.5,tpot=0.1", "x=1"),
+    "assume_family": ("llama", "evil"), "calibrated": ("vllm", "nobody"),
+    "slo": ("ttft=0.5", "ttft=0.5,tpot=0.1", "x=1"),
     "requests": ("1", "5", "30"), "trace": ("nothing.csv", "a\x00.csv", "."), "check": ("nothing.csv", ".", "a\x00"),
     "rate": ("1", "5", "0", "nan"), "latency": ("0.02", "0.005", "nan", "inf", "-1", "1e-300"),
 }  # fmt: skip
 ALWAYS = {"model": "llama-3-8b", "on": "h100-sxm", "rate": "2", "requests": "8", "prompt": "100", "generated": "10"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _options(command: str) -> tuple[argparse.Action, ...]:
     """The command's own arguments."""
     top = parser(command)
@@ -65,7 +66,9 @@ def made(rng: Random) -> list[str]:
             given = 0.0  # bounded
         if command == "serve" and action.dest in ("rate", "trace"):
             given = float(rng.random() < (0.8 if action.dest == "trace" else 0.1))  # usually made-up requests
-        if action.dest in ("help", "compiled") or given > (0.97 if action.required or not action.option_strings else 0.25):
+        if action.dest in ("help", "compiled") or given > (
+            0.97 if action.required or not action.option_strings else 0.25
+        ):
             continue
         several = rng.randint(1, 3) if action.nargs == "+" else 0 if action.nargs == 0 else 1
         usual = ALWAYS.get(action.dest) if rng.random() < 0.5 else None

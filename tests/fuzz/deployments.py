@@ -78,13 +78,22 @@ def made(rng: Random) -> tuple[tuple, tuple, dict, dict, dict]:
     if rng.random() < 0.05:
         at["generated"] = _number(rng, (1, 16, 300), 0.5)
     if rng.random() < 0.01:
-        at |= {"lever": rng.choice(list(LEVERS)), "metric": rng.choice(list(METRICS)), "target": _number(rng, (0.02, 9.0))}
+        at |= {
+            "lever": rng.choice(list(LEVERS)),
+            "metric": rng.choice(list(METRICS)),
+            "target": _number(rng, (0.02, 9.0)),
+        }
     return _model(rng), _device(rng), several, options, at
 
 
 def _built(model: tuple, device: tuple, several: dict, options: dict) -> Deployment:
     kind, what = model
-    built = {"load": load, "odd": lambda x: x, "stated": lambda x: stated_model(**x), "transformer": lambda x: transformer(**x)}
+    built = {
+        "load": load,
+        "odd": lambda x: x,
+        "stated": lambda x: stated_model(**x),
+        "transformer": lambda x: transformer(**x),
+    }
     found = built[kind](what)
     kind, what = device
     chip = {"record": accelerator, "odd": lambda x: x, "made": lambda x: Accelerator(**x)}[kind](what)

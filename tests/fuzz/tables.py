@@ -105,8 +105,10 @@ def _evidence(rng: Random, name: str) -> list[str]:
     size = lambda: rng.choice(("1", "2", "16", "128", "1024"))  # noqa: E731
     row = {
         "id": name, "model": rng.choice(KERNELS if kernel else MODELS[:4]), "hardware": rng.choice(CARDS[:5]),
-        "devices": rng.choice("1128"), "weight_bits": rng.choice(("16", "8", "4")), "cache_bits": rng.choice(("16", "8")),
-        "batch": size(), "prompt": size(), "generated": size(), "phase": phase, "value": rng.choice(("0.01", "1e12", "50")),
+        "devices": rng.choice("1128"), "weight_bits": rng.choice(("16", "8", "4")),
+        "cache_bits": rng.choice(("16", "8")),
+        "batch": size(), "prompt": size(), "generated": size(), "phase": phase,
+        "value": rng.choice(("0.01", "1e12", "50")),
         "unit": UNITS[phase], "software": rng.choice(SOFTWARE), "source": "fuzzed", "excluded": "", "note": "",
     }  # fmt: skip
     return [row[column] for column in COLUMNS]

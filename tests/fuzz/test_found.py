@@ -121,7 +121,7 @@ def test_accelerators_of_impossible_figures(figure: str, value: object) -> None:
     ],
 )  # fmt: skip
 def test_deployments_of_wrong_arguments(options: dict) -> None:
-    with pytest.raises(CostModelError, match="must be|must"):
+    with pytest.raises(CostModelError, match="must be"):
         Deployment(MODEL, H100, **options).decode(1, 1)
 
 
