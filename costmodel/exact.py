@@ -5,7 +5,7 @@ integers into floats, and SymPy's `Min` and `Max` cost milliseconds where `min` 
 """
 
 from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil
 from numbers import Integral, Real
 from numbers import Number as PlainNumber
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -64,9 +64,7 @@ def tidy(value: Number) -> Number:
 def exact(value: Number) -> Number:
     """A float as the decimal that a person wrote: 0.02 is a fiftieth, not the nearest binary fraction."""
     if isinstance(value, float):
-        if not isfinite(value):
-            raise CostModelError(f"targets and conditions must be finite numbers, got {value}")
-        value = Fraction(str(value))
+        value = Fraction(str(amount(value, "a target or condition", at_least=-LARGEST)))
     return Rational(value.numerator, value.denominator) if isinstance(value, Fraction) else value
 
 

@@ -101,7 +101,8 @@ class GGUFFile:
             kind = gguf.GGMLQuantizationType(tensor.kind)
             stored = quants.quant_shape_to_byte_shape(tensor.shape, kind)
             data = np.memmap(self.path, np.uint8, "r", tensor.start, stored)
-            values = quants.dequantize(data, kind).astype(np.float32, copy=False)
+            with np.errstate(all="ignore"):  # what is not finite is refused below, without a warning before
+                values = quants.dequantize(data, kind).astype(np.float32, copy=False)
         except (ValueError, NotImplementedError, KeyError) as error:
             raise ConfigError(f"{self.path}: tensor {name!r} cannot be read: {error}") from error
         if not np.isfinite([values.min(), values.max()]).all():

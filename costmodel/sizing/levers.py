@@ -38,12 +38,11 @@ class Use:
     utilisation: Number = 1
 
     def __post_init__(self) -> None:
-        for name in ("batch", "context", "prompt"):
-            if (value := getattr(self, name)) is not None or name != "prompt":
-                whole(value, name)
-        for name in ("price", "utilisation"):
-            if (value := getattr(self, name)) is not None or name != "price":
-                amount(value, name, at_least=-LARGEST)
+        whole(self.batch, "batch")
+        whole(self.context, "context")
+        whole(self.prompt_tokens, "prompt")
+        amount(0 if self.price is None else self.price, "price", at_least=-LARGEST)
+        amount(self.utilisation, "utilisation", at_least=-LARGEST)
 
     @property
     def prompt_tokens(self) -> Number:

@@ -1,5 +1,6 @@
 """GGUF and safetensors files, small ones made here, with headers that are damaged or lie."""
 
+import copy
 import json
 import math
 import struct
@@ -82,14 +83,14 @@ def made_gguf(rng: Random) -> bytes:
 
 
 def tried_gguf(given: bytes) -> str:
-    """Read header and model, then the numbers of every tensor that can be read."""
+    """Read header and model, then the numbers of a tensor."""
     path = file_with(given, "fuzzed.gguf")
     end = "refused"
     try:
         file = read_gguf(path)
         end = "read, no model"
         assert file.params > 0
-        for name in list(file.tensors)[:3]:
+        for name in list(file.tensors)[-1:]:
             array_of(file, name)
         model = model_from_gguf(path)
         assert model.params == file.params
@@ -129,9 +130,9 @@ def made_safetensors(rng: Random) -> tuple[str, bytes]:
     for _ in range(rng.choice((0, 1, 2))):
         name = rng.choice(list(tensors))
         if rng.random() < 0.3 or not isinstance(tensors[name], dict):
-            tensors[name] = rng.choice(ENTRIES)
+            tensors[name] = copy.deepcopy(rng.choice(ENTRIES))
         else:
-            tensors[name][rng.choice(("shape", "data_offsets", "dtype", "x"))] = rng.choice(ENTRIES)
+            tensors[name][rng.choice(("shape", "data_offsets", "dtype", "x"))] = copy.deepcopy(rng.choice(ENTRIES))
     text = json.dumps(tensors) if rng.random() < 0.6 else damaged_text(rng, json.dumps(tensors), rng.randint(1, 3))
     raw = text.encode()
     length = rng.choice(LIES) if rng.random() < 0.15 else len(raw)

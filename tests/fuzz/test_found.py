@@ -1,6 +1,7 @@
 """What fuzzing found, each kind of fault by name: refused now, or answered."""
 
 import json
+import struct
 from decimal import Decimal
 from math import inf, nan
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 from costmodel import ConfigError, CostModelError, Deployment, accelerator, load, stated_model
 from costmodel.cli import main
 from costmodel.common.errors import unknown_name
+from costmodel.common.gguf_file import read_gguf
 from costmodel.evidence import check
 from costmodel.evidence.layout import COLUMNS
 from costmodel.hardware import Accelerator
 from costmodel.parallel import Parallel
 from costmodel.serving import poisson_arrivals, read_trace
-from tests.fuzz.checkpoints import CONFIG
+from tests.fuzz.checkpoints import CONFIG, gguf_bytes
 
 MODEL, H100 = load("llama-3-8b"), accelerator("h100-sxm")
 ROW = "x-1,llama-3-8b,h100-sxm,1,16,16,1,100,100,decode,0.007,s,vLLM,a test,,"
@@ -95,6 +97,17 @@ def test_an_index_that_claims_more_bytes_than_parameters_can_take(tmp_path: Path
         load(path)
 
 
+def test_gguf_numbers_that_overflow_are_refused_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="the package gguf, of the extra 'lab', is not installed")
+    blocks = struct.pack("<eB", float("inf"), 0) + bytes(31)  # an infinite scale times a zero
+    head = gguf_bytes({}, {"x": ((1, 32), 8, 0)})
+    at = len(head) - 256 * 128
+    path = tmp_path / "inf.gguf"
+    path.write_bytes(head[:at] + blocks + head[at:])
+    with pytest.raises(ConfigError, match=r"tensor 'x' has values that are not finite"):
+        read_gguf(path).array("x")
+
+
 def test_names_too_long_to_compare() -> None:
     assert len(str(unknown_name("model", "llama" * 10_000, ["llama-3-8b"]))) < 200
     with pytest.raises(CostModelError, match="unknown accelerator 3"):
@@ -121,7 +134,7 @@ def test_accelerators_of_impossible_figures(figure: str, value: object) -> None:
     ],
 )  # fmt: skip
 def test_deployments_of_wrong_arguments(options: dict) -> None:
-    with pytest.raises(CostModelError, match="must"):
+    with pytest.raises(CostModelError, match="must be"):
         Deployment(MODEL, H100, **options).decode(1, 1)
 
 
