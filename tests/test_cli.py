@@ -277,6 +277,10 @@ def test_serve_reads_traces_and_takes_policies(command: Command, tmp_path: Path)
     assert "3 requests" in text
     assert "within e2e ≤ 9 s" in text
     assert "66.7% of the prompts' blocks" in text
+    long = tmp_path / "long.jsonl"
+    blocks = {n: {"input_length": 512 * n, "hash_ids": list(range(n))} for n in (2, 4000)}
+    long.write_text("\n".join(json.dumps(row | prompt) for prompt in blocks.values()))
+    assert "rejected     1 requests; the first, 1: its cache of" in command(*SERVE, "--trace", str(long))
     path.write_text(path.read_text()[:-9])
     assert f"{path}:3: not a JSON object: is the line whole?" in command(*SERVE, "--trace", str(path), code=2)
 

@@ -1,11 +1,13 @@
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Integer, Max, Min, Rational, Symbol, ceiling, floor
+from sympy import Integer, Max, Min, Rational, Symbol, ceiling, exp, floor, gamma, log
 
 from costmodel.common.errors import CostModelError
-from costmodel.evaluate import CHUNK, CompiledFormula, compile_formulas, evaluate
+from costmodel.evaluate import CHUNK, CompiledFormula, _pieces, compile_formulas, evaluate
 from costmodel.symbols import B, D, S, W
 
 
@@ -72,6 +74,19 @@ def test_pieces_cover_every_point_once(shape: tuple[int, ...]) -> None:
     assert (evaluate(B * S, B=grid + 1, S=column + 1) == (grid + 1) * (column + 1)).all()
 
 
+@pytest.mark.parametrize(
+    ("shape", "pieces"),
+    [((CHUNK,), 1), ((CHUNK + 1,), 2), ((3, 2 * CHUNK), 6), ((2, 3, CHUNK // 2), 4), ((CHUNK // 4, 8), 2), ((5, 1), 1)],
+)
+def test_pieces_are_few_and_fit_the_cache(shape: tuple[int, ...], pieces: int) -> None:
+    whole = (slice(None),) * len(shape)  # axes that a piece does not name
+    spans = [[*piece, *whole][: len(shape)] for piece in _pieces(shape)]
+    points = [prod(len(range(n)[part]) for part, n in zip(span, shape, strict=True)) for span in spans]
+    assert len(points) == pieces
+    assert max(points) <= CHUNK
+    assert sum(points) == prod(shape)
+
+
 def test_empty_arrays_are_allowed() -> None:
     assert evaluate(B + 1, B=np.array([])).shape == (0,)
 
@@ -91,3 +106,14 @@ def test_formulas_are_compiled_once() -> None:
 def test_together_they_share_their_inputs() -> None:
     both = CompiledFormula([B * S, B], [B, S])(np.arange(4.0), 2.0)
     assert [r.tolist() for r in both] == [[0, 2, 4, 6], [0, 1, 2, 3]]
+
+
+def test_functions_beyond_arithmetic_are_compiled_or_refused() -> None:
+    assert evaluate(exp(B) + log(S), B=[0, 1], S=1).tolist() == pytest.approx([1, np.e])
+    assert evaluate(B ** Rational(-1, 2), B=[4, 16]).tolist() == [0.5, 0.25]
+    with pytest.raises(CostModelError, match=r"gamma cannot be compiled; known: \+"):
+        evaluate(gamma(B), B=2)
+
+
+def test_constants_are_worked_out_once() -> None:
+    assert CompiledFormula([B * exp(D)], [B], {D: 0.0})(3)[0] == 3

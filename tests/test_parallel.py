@@ -266,3 +266,11 @@ def test_without_expert_parallelism_groups_send_every_token_everywhere() -> None
     assert "expert all-gather" in rows
     assert "expert reduce-scatter" in rows
     assert not any("dispatch" in name for name in rows)
+
+
+def test_the_larger_end_is_what_the_fullest_stage_holds() -> None:
+    small = {"V": 100, "D": 64, "F": 128, "N": 4, "K": 4, "H": 16, "L": 4}
+    first = device_share(transformer(**small, max_len=512), Parallel(pipeline=2))  # a table of positions comes first
+    assert (len(first.before), first.after) == (2, ())
+    last = device_share(transformer(**small), Parallel(pipeline=2))
+    assert (last.before, len(last.after)) == ((), 3)

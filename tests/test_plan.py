@@ -101,6 +101,7 @@ def test_a_plan_says_why_not_the_others() -> None:
     assert all(c.devices <= 8 for c in (found.best, found.runner_up))
     assert "the cheapest: $" in str(found)
     assert "runner-up: $" in str(found)
+    assert found._repr_html_() == found.table()._repr_html_()
 
 
 def test_no_plan_lists_the_reasons() -> None:

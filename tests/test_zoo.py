@@ -427,3 +427,18 @@ def test_refusals_speak_json() -> None:
     config = varied(model_type="gpt_neox", architectures=["GPTNeoXForCausalLM"], attention_bias=False)
     with pytest.raises(ConfigError, match="attention_bias must be true for model_type 'gpt_neox', got false"):
         model_from_config(config, "x")
+
+
+def test_falcon_says_how_its_blocks_are_wired() -> None:
+    one = preset_config("falcon-7b")
+    stacked = model_from_config(one | {"parallel_attn": False}, "here").params
+    assert stacked - model_from_config(one, "here").params == 32 * 2 * 4544  # a second norm, gain and bias, per layer
+    with pytest.raises(ConfigError, match="parallel_attn must be true or false, got null"):
+        model_from_config(one | {"parallel_attn": None}, "here")
+
+
+def test_a_pooling_head_is_refused() -> None:
+    config = preset_config("gemma-3-27b-it")
+    config["vision_config"] = config["vision_config"] | {"vision_use_head": True}
+    with pytest.raises(ConfigError, match="vision_use_head must be false: a pooling head is not understood"):
+        model_from_config(config, "here")
