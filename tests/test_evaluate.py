@@ -76,7 +76,15 @@ def test_pieces_cover_every_point_once(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "pieces"),
-    [((CHUNK,), 1), ((CHUNK + 1,), 2), ((3, 2 * CHUNK), 6), ((2, 3, CHUNK // 2), 4), ((CHUNK // 4, 8), 2), ((5, 1), 1)],
+    [
+        ((CHUNK,), 1),
+        ((CHUNK + 1,), 2),
+        ((3, 2 * CHUNK), 6),
+        ((3, CHUNK), 3),
+        ((2, 3, CHUNK // 2), 4),
+        ((CHUNK // 4, 8), 2),
+        ((5, 1), 1),
+    ],
 )
 def test_pieces_are_few_and_fit_the_cache(shape: tuple[int, ...], pieces: int) -> None:
     whole = (slice(None),) * len(shape)  # axes that a piece does not name

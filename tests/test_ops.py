@@ -95,6 +95,7 @@ def test_visible_pairs_replace_the_square() -> None:
         ("B D, D F -> B V", {}, "axis 'V' of .* is in the output but in no input"),
         ("B D, D Z -> B Z", {}, "unknown axis 'Z'"),
         ("B D -> B Z", {}, "unknown axis 'Z' in 'B D -> B Z'"),
+        ("B D, D F -> B Z", {}, "unknown axis 'Z' in 'B D, D F -> B Z'"),
         ("B D -> B -> D", {}, "unknown axis '->'"),
         ("B B, D F -> B F", {}, "operand 'B B' of 'B B, D F -> B F' repeats an axis"),
         ("B D,  -> B", {}, "is empty"),
