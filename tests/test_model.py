@@ -104,3 +104,36 @@ def test_sizes_are_checked() -> None:
 def test_prompt_letter_flows_through() -> None:
     assert transformer().prefill(1, P).flops.has(P)
     assert not transformer().prefill(1, P).flops.has(S, T)
+
+
+SWITCHES = {  # each switch of `transformer`, and the parameters it adds to V=10, D=4, F=6, N=2, K=1, H=2, L=3
+    "norms": (False, -(2 * 3 + 1) * 4),
+    "gated": (False, -3 * 4 * 6),
+    "tied_head": (True, -10 * 4),
+    "qkv_bias": (True, 3 * (2 * 2 + 2 * 1 * 2)),
+    "out_bias": (True, 3 * 4),
+    "mlp_bias": (True, 3 * (6 + 6 + 4)),
+    "qk_norm": (True, 3 * 2 * 2),
+    "norm_gain": (False, -(2 * 3 + 1) * 4),
+    "max_len": (16, 16 * 4),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_what_each_switch_adds(switch: str) -> None:
+    sizes = {"V": 10, "D": 4, "F": 6, "N": 2, "K": 1, "H": 2, "L": 3}
+    value, added = SWITCHES[switch]
+    plain, switched = transformer(**sizes), transformer(**sizes, **{switch: value})
+    assert plain.params == 2 * 10 * 4 + 3 * (2 * 4 * 2 * 2 + 2 * 4 * 1 * 2 + 3 * 4 * 6) + 7 * 4
+    assert switched.params - plain.params == added
+
+
+def test_rows_of_a_model_are_named() -> None:
+    rows = [row.name for row in transformer(V=10, D=4, F=6, N=2, K=1, H=2, L=3).decode(1, 1).rows]
+    assert rows[:2] == ["embedding", "attention norm"]
+    assert rows[-2:] == ["last norm", "unembedding"]
+    assert "mlp norm" in rows
+    assert "query RoPE" in rows
+    positioned = transformer(V=10, D=4, F=6, N=2, K=1, H=2, L=3, max_len=16)
+    assert [row.name for row in positioned.decode(1, 1).rows][:2] == ["embedding", "positions"]
+    assert "query RoPE" not in [row.name for row in positioned.decode(1, 1).rows]
