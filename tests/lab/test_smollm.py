@@ -15,17 +15,6 @@ from costmodel.lab.transformer import Decoder
 GOLDEN = json.loads((Path(__file__).parent.parent / "oracles" / "golden_tokens.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def model() -> tuple[Decoder, Tokenizer]:
-    pytest.importorskip("gguf", reason="the package gguf, of the extra 'lab', is not installed")
-    pytest.importorskip("tokenizers", reason="the package tokenizers, of the extra 'lab', is not installed")
-    try:
-        find_smollm2()
-    except CostModelError as error:
-        pytest.skip(str(error))
-    return load_smollm2()
-
-
 def test_it_has_the_published_parameters(model: tuple[Decoder, Tokenizer]) -> None:
     assert model[0].params == PARAMS == GOLDEN["params"] == read_gguf(find_smollm2()).params == 134_515_008
 

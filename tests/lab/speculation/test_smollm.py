@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from costmodel.common.errors import CostModelError
 from costmodel.lab.quantization.copies import quantized_copy
-from costmodel.lab.smollm import chat_prompt, find_smollm2, load_smollm2
+from costmodel.lab.smollm import chat_prompt
 from costmodel.lab.speculation import LookupDraft, speculative_batch, speculative_generate
 from costmodel.lab.tokenizer import Tokenizer
 from costmodel.lab.transformer import Decoder
@@ -19,17 +17,6 @@ FUNCTIONS = (
     "def area_of_circle(radius):\n    return 3.14159 * radius * radius\n\n\n"
     "def area_of_triangle(base, height):\n    return base * height / 2\n"
 )
-
-
-@pytest.fixture(scope="module")
-def model() -> tuple[Decoder, Tokenizer]:
-    pytest.importorskip("gguf", reason="the package gguf, of the extra 'lab', is not installed")
-    pytest.importorskip("tokenizers", reason="the package tokenizers, of the extra 'lab', is not installed")
-    try:
-        find_smollm2()
-    except CostModelError as error:
-        pytest.skip(str(error))
-    return load_smollm2()
 
 
 def test_lookup_leaves_the_greedy_tokens_as_they_are(model: tuple[Decoder, Tokenizer]) -> None:
