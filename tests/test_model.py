@@ -21,6 +21,9 @@ PASSES = st.fixed_dictionaries(
     {"causal": st.booleans(), "elementwise": st.booleans(), "head": st.sampled_from(["last", "all"])}
 )
 
+TINY_SIZES = {"V": 10, "D": 4, "F": 6, "N": 2, "K": 1, "H": 2, "L": 3}
+TINY = transformer(**TINY_SIZES)
+
 
 @given(shape=SHAPES, switches=SWITCHES, options=PASSES, batch=st.integers(1, 9), context=st.integers(1, 99))
 def test_symbols_then_numbers_equals_numbers(
@@ -83,6 +86,7 @@ def test_one_forward_pass_is_about_two_flops_per_parameter_and_token() -> None:
 def test_blocks_that_differ_are_named_in_the_rows() -> None:
     mixed = transformer(V=10, D=8, F=16, N=2, K=1, H=4, L=3, windows=[(None, 1), (5, 2)])
     assert mixed.decode(1, 50)["local: scores"].count == 2
+    assert mixed.decode(1, 50)["global: scores"].count == 1
     assert mixed.cache_elements(50) == 2 * 4 * (50 + 2 * 5)
 
 
@@ -94,11 +98,53 @@ def test_stated_model_has_one_weights_row() -> None:
     assert stated_model().decode().flops == 2 * B * stated_model().params
 
 
-def test_sizes_are_checked() -> None:
-    with pytest.raises(CostModelError, match=r"L must be a whole number from 1 to 2,147,483,648, got 0"):
-        transformer(L=0)
-    with pytest.raises(CostModelError, match="params must be a whole number"):
-        stated_model(params=8e9)
+@pytest.mark.parametrize("size", ["V", "D", "F", "N", "K", "H", "L", "max_len"])
+def test_sizes_are_checked(size: str) -> None:
+    with pytest.raises(CostModelError, match=rf"^{size} must be a whole number\b.*\b1\b.*, got 0$"):
+        transformer(**{size: 0})
+
+
+@pytest.mark.parametrize("size", ["params", "L", "K", "H"])
+def test_sizes_of_a_stated_model_are_checked(size: str) -> None:
+    with pytest.raises(CostModelError, match=rf"^{size} must be a whole number"):
+        stated_model(**{size: 8e9})
+
+
+def test_contexts_and_widths_are_checked() -> None:
+    assert TINY.cache_elements(0) == 0
+    with pytest.raises(CostModelError, match=r"^context must be a whole number, at least 0, got -1$"):
+        TINY.cache_elements(-1)
+    for width in (-1, 65):
+        with pytest.raises(CostModelError, match=rf"^bytes per element must be a number from 0 to 64, got {width}$"):
+            TINY.weight_bytes(width)
+    assert TINY.weight_bytes(64) == 64 * TINY.params
+    assert TINY.weight_bytes("int4") * 4 == TINY.weight_bytes() == TINY.weight_bytes(2)
+
+
+def test_a_format_that_is_not_known_is_asked_for() -> None:
+    asks = "; give the weight format explicitly, for example weights='int4' (--weights int4)"
+    with pytest.raises(CostModelError) as bare:
+        transformer(dtype=None, name="odd").stored_dtype()
+    assert str(bare.value) == "odd states no weight format" + asks
+    with pytest.raises(CostModelError) as noted:
+        transformer(dtype=None, notes=("packed in a way of its own", "two")).weight_bytes()
+    assert str(noted.value) == "packed in a way of its own" + asks
+
+
+def test_what_a_model_is_called_is_kept() -> None:
+    about = {"name": "mine", "family": "ours", "dtype": "fp8", "positions": 9, "notes": ("a guess",)}
+    for model in (transformer(tied_head=True, **about), stated_model(**about)):
+        assert {key: getattr(model, key) for key in about} == about
+    assert [transformer(tied_head=tied).tied_head for tied in (True, False)] == [True, False]
+
+
+def test_residual_additions_ride_along_with_the_writes_they_follow() -> None:
+    quiet, counted = (TINY.decode(5, 7, elementwise=on) for on in (False, True))
+    added = [row for row in counted.rows if "residual" in row.name]
+    assert [row.name for row in added] == ["attention residual", "mlp residual"]
+    assert [(row.count, row.op.flops, row.op.bytes) for row in added] == [(3, 5 * 4, 0)] * 2
+    assert [row.op.flops for row in quiet.rows if "residual" in row.name] == [0, 0]
+    assert counted.bytes == quiet.bytes
 
 
 def test_prompt_letter_flows_through() -> None:
@@ -106,7 +152,7 @@ def test_prompt_letter_flows_through() -> None:
     assert not transformer().prefill(1, P).flops.has(S, T)
 
 
-SWITCHES = {  # each switch of `transformer`, and the parameters it adds to V=10, D=4, F=6, N=2, K=1, H=2, L=3
+ADDED = {  # each switch of `transformer`, and the parameters it adds to the tiny one
     "norms": (False, -(2 * 3 + 1) * 4),
     "gated": (False, -3 * 4 * 6),
     "tied_head": (True, -10 * 4),
@@ -119,21 +165,19 @@ SWITCHES = {  # each switch of `transformer`, and the parameters it adds to V=10
 }
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("switch", ADDED)
 def test_what_each_switch_adds(switch: str) -> None:
-    sizes = {"V": 10, "D": 4, "F": 6, "N": 2, "K": 1, "H": 2, "L": 3}
-    value, added = SWITCHES[switch]
-    plain, switched = transformer(**sizes), transformer(**sizes, **{switch: value})
-    assert plain.params == 2 * 10 * 4 + 3 * (2 * 4 * 2 * 2 + 2 * 4 * 1 * 2 + 3 * 4 * 6) + 7 * 4
-    assert switched.params - plain.params == added
+    value, added = ADDED[switch]
+    assert TINY.params == 2 * 10 * 4 + 3 * (2 * 4 * 2 * 2 + 2 * 4 * 1 * 2 + 3 * 4 * 6) + 7 * 4
+    assert transformer(**TINY_SIZES, **{switch: value}).params - TINY.params == added
 
 
 def test_rows_of_a_model_are_named() -> None:
-    rows = [row.name for row in transformer(V=10, D=4, F=6, N=2, K=1, H=2, L=3).decode(1, 1).rows]
+    rows = [row.name for row in TINY.decode(1, 1).rows]
     assert rows[:2] == ["embedding", "attention norm"]
     assert rows[-2:] == ["last norm", "unembedding"]
     assert "mlp norm" in rows
     assert "query RoPE" in rows
-    positioned = transformer(V=10, D=4, F=6, N=2, K=1, H=2, L=3, max_len=16)
+    positioned = transformer(**TINY_SIZES, max_len=16)
     assert [row.name for row in positioned.decode(1, 1).rows][:2] == ["embedding", "positions"]
     assert "query RoPE" not in [row.name for row in positioned.decode(1, 1).rows]
