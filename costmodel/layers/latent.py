@@ -3,7 +3,7 @@
 Each token leaves C numbers that all heads share, and R more that carry its rotary position: C + R, not twice that.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costmodel.exact import Number, is_plain
 from costmodel.layers._layer import Layer
@@ -47,6 +47,10 @@ class LatentAttention(Layer):
     def cache_elements(self, context: Number) -> Number:
         """(C + R)·S."""
         return (self.latent + self.rotary) * context
+
+    def matrices(self) -> list[tuple[int, int, int]]:
+        """As they are stored: from the latent to the heads, whichever way a pass uses them."""
+        return super(LatentAttention, replace(self, absorbed=False)).matrices()
 
     def _sizes(self, forward: ForwardPass) -> dict[str, Number]:
         widths = {"D": self.width, "N": self.heads, "C": self.latent, "R": self.rotary, "H": self.key_width}
