@@ -24,15 +24,28 @@ def transformer(
 
     Parameters
     ----------
-    V, D, F, N, K, H, L : vocabulary, widths, heads, layers
-    norms, gated, tied_head, qkv_bias, out_bias, mlp_bias, qk_norm, norm_gain : what the architecture has
-    max_len : rows of a learned table of positions; None for rotary positions, which store nothing
-    windows : [(W or None, layers), …] when some layers attend through a sliding window
+    V : number of tokens in the vocabulary
+    D, F, H : width of the residual stream, of the feed-forward layers, of a head (number of elements)
+    N, K : number of query heads, and of key/value heads, which divides it
+    L : number of layers
+    norms : whether there are norms: two in a layer, one after the last
+    gated : whether the feed-forward layers have a gate beside the way up
+    tied_head : whether the head reuses the embedding table
+    qkv_bias, out_bias, mlp_bias : whether these projections have biases
+    qk_norm : whether queries and keys are normalised per head
+    norm_gain : whether the norms have learned gains
+    max_len : number of rows in a learned table of positions; None for rotary positions, which store nothing
+    windows : [(W or None, layers), …] when some layers attend through a sliding window; the counts then stand for L
     about : name, family, dtype, positions, notes of the Model
 
     Returns
     -------
     Model
+
+    Raises
+    ------
+    CostModelError
+        for a size that is neither a symbol nor a whole number of at least 1, or K that does not divide N
 
     Examples
     --------
@@ -65,10 +78,30 @@ def stated_model(*, params: Number = params_symbol, L: Number = L, K: Number = K
 
     decode FLOPs = 2·B·params; bytes = 2·params + 4·B·L·K·H·(S + 1) at 16 bit.
 
+    Parameters
+    ----------
+    params : number of parameters
+    L, K, H : number of layers, of key/value heads, and of elements in a head
+    about : name, family, dtype, positions, notes of the Model
+
+    Returns
+    -------
+    Model; its attention FLOPs are not counted, since its query heads are not known
+
+    Raises
+    ------
+    CostModelError
+        for a size that is neither a symbol nor a whole number of at least 1
+
     Examples
     --------
-    >>> stated_model(params=8 * 10**9, L=32, K=8, H=128).decode(batch=1, context=1024)["weights"].bytes
-    16000000000
+    >>> step = stated_model(params=8 * 10**9, L=32, K=8, H=128).decode(batch=1, context=1024)
+    >>> step["weights"].bytes, step.flops
+    (16000000000, 16000000000)
+
+    References
+    ----------
+    Kaplan et al., Scaling laws, 2001.08361, section 2.1: 2 FLOPs per parameter and token.
     """
     params, L, K, H = (whole(v, n) for v, n in zip((params, L, K, H), ("params", "L", "K", "H"), strict=True))
     return Model(((Block((StatedCache(K, H),)), L),), (StatedWeights(params),), **about)

@@ -21,10 +21,17 @@ class Model:
     name, family : what it is called, and the kind of configuration it came from
     before, blocks, after : its parts
     towers : encoders of other inputs (vision), stored beside the text model
-    dtype : format its weights are stored in, or bytes per weight where formats are mixed; None if that cannot be known
+    dtype : format its weights are stored in, or size of one where formats are mixed [byte]; None if not known
     tied_head : whether the head reuses the embedding table
-    positions : the longest context it was made for, where stated
+    positions : the longest context it was made for [token], where stated
     notes : what had to be assumed
+
+    Examples
+    --------
+    >>> from costmodel.layers import Embedding, Mlp, Unembedding
+    >>> three = ((Block((Mlp(8, 32),)), 3),)  # three gated MLPs: 3·(3·8·32) parameters
+    >>> Model(three, before=(Embedding(100, 8),), after=(Unembedding(100, 8),)).params  # and 2·100·8
+    3904
     """
 
     blocks: tuple[tuple[Block, Number], ...]
@@ -63,7 +70,27 @@ class Model:
         return sum(layer.active_params * count for layer, count in self._parts())
 
     def cache_elements(self, context: Number = S) -> Number:
-        """Elements kept per sequence of `context` tokens: keys, values and any constant state."""
+        """Elements kept per sequence of `context` tokens: keys, values and any constant state.
+
+        Parameters
+        ----------
+        context : tokens of the sequence [token], a number or a symbol
+
+        Returns
+        -------
+        number of elements
+
+        Raises
+        ------
+        CostModelError
+            for a context that is no whole number
+
+        Examples
+        --------
+        >>> from costmodel.model import transformer
+        >>> transformer().cache_elements()
+        2*H*K*L*S
+        """
         context = whole(context, "context", at_least=0)
         return sum(layer.cache_elements(context) * count for layer, count in self._parts())
 
@@ -73,21 +100,72 @@ class Model:
         return sum(layer.state_elements * count for layer, count in self._parts())
 
     def weight_bytes(self, weights: str | Number | None = None) -> Number:
-        """Params x bytes per weight [byte], in the stored format unless another is given."""
+        """Params x bytes per weight [byte], in the stored format unless another is given.
+
+        Parameters
+        ----------
+        weights : name of a format, or the size of a weight [byte]; None for the format they are stored in
+
+        Returns
+        -------
+        memory [byte], towers included; a number is rounded up to a whole byte
+
+        Raises
+        ------
+        CostModelError
+            when no format is given and the stored one cannot be known
+
+        Examples
+        --------
+        >>> from costmodel import load
+        >>> load("llama-3-8b").weight_bytes(), load("llama-3-8b").weight_bytes("int4")
+        (16060522496, 4015130624)
+        """
         return stored_bytes(self.params, element_bytes(self.stored_dtype() if weights is None else weights))
 
     def cache_bytes(self, context: Number = S, cache: str | Number = "bf16") -> Number:
-        """Keys and values x bytes per element, and any constant state at 16 bit, for one sequence [byte]."""
+        """Keys and values x bytes per element, and any constant state at 16 bit, for one sequence [byte].
+
+        Parameters
+        ----------
+        context : tokens of the sequence [token], a number or a symbol
+        cache : name of the cache's format, or the size of an element [byte]
+
+        Returns
+        -------
+        memory of one sequence [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a context that is no whole number
+
+        Examples
+        --------
+        >>> from costmodel import load
+        >>> load("llama-3-8b").cache_bytes(1024) == 2 * 32 * 8 * 128 * 1024 * 2  # 2·L·K·H·S elements of 2 bytes
+        True
+        """
         state = self.state_elements
         return stored_bytes(self.cache_elements(context) - state, element_bytes(cache)) + 2 * state
 
     def stored_dtype(self) -> str | Number:
         """The stored format.
 
+        Returns
+        -------
+        name of a format, or the size of a weight where formats are mixed [byte]
+
         Raises
         ------
         CostModelError
             when it cannot be known; an explicit weight format is then needed
+
+        Examples
+        --------
+        >>> from costmodel import load
+        >>> load("llama-3-8b").stored_dtype()
+        'bf16'
         """
         if self.dtype is None:
             reason = self.notes[0] if self.notes else f"{self.name} states no weight format"
@@ -97,7 +175,22 @@ class Model:
         return self.dtype
 
     def forward(self, forward: ForwardPass) -> Ledger:
-        """The ledger of one forward pass, each block's rows counted as often as the block occurs."""
+        """The ledger of one forward pass, each block's rows counted as often as the block occurs.
+
+        Parameters
+        ----------
+        forward : how many sequences, new tokens and context
+
+        Returns
+        -------
+        Ledger with FLOPs [FLOP] and bytes [byte] at 16 bit; several kinds of block put their names before their rows'
+
+        Examples
+        --------
+        >>> from costmodel.model import transformer
+        >>> transformer().forward(ForwardPass())["down"].flops
+        2*B*D*F*L*T
+        """
         ledger = Ledger(row for layer in self.before for row in layer.ledger(forward).rows)
         for block, count in self.blocks:
             rows = block.ledger(forward).times(count).rows
@@ -109,10 +202,49 @@ class Model:
     def decode(self, batch: Number = B, context: Number = S, **switches: Any) -> Ledger:
         """One token for each of `batch` sequences that attend to `context` tokens (T = 1).
 
-        Switches are those of `ForwardPass`: causal, head, elementwise.
+        Parameters
+        ----------
+        batch, context : B [sequence], and S [token], the one being processed included
+        switches : those of `ForwardPass`: causal, head, elementwise
+
+        Returns
+        -------
+        Ledger of the pass, as `forward` gives it
+
+        Raises
+        ------
+        CostModelError
+            for sizes that are not positive
+
+        Examples
+        --------
+        >>> from costmodel import load
+        >>> load("llama-3-8b").decode(batch=1, context=1024)["unembedding"].flops == 2 * 128256 * 4096  # 2·V·D
+        True
         """
         return self.forward(ForwardPass(batch, 1, context, **switches))
 
     def prefill(self, batch: Number = B, prompt: Number = S, **switches: Any) -> Ledger:
-        """A whole prompt at once (T = S). Switches are those of `ForwardPass`."""
+        """A whole prompt at once (T = S).
+
+        Parameters
+        ----------
+        batch, prompt : B [sequence], and T = S [token]
+        switches : those of `ForwardPass`: causal, head, elementwise
+
+        Returns
+        -------
+        Ledger of the pass, as `forward` gives it
+
+        Raises
+        ------
+        CostModelError
+            for sizes that are not positive
+
+        Examples
+        --------
+        >>> from costmodel.model import transformer
+        >>> transformer().prefill()["down"].flops, transformer().prefill()["unembedding"].flops  # last token's logits
+        (2*B*D*F*L*S, 2*B*D*V)
+        """
         return self.forward(ForwardPass(batch, prompt, prompt, **switches))

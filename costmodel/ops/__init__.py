@@ -5,6 +5,7 @@ operand that crosses the memory boundary, times the size of an element of its ro
 """
 
 from costmodel.ops.contraction import contract, elementwise
-from costmodel.ops.ledger import Ledger, Row
+from costmodel.ops.ledger import Ledger
+from costmodel.ops.row import Row
 
 __all__ = ["Ledger", "Row", "contract", "elementwise"]

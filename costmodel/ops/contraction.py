@@ -98,10 +98,31 @@ def elementwise(
 ) -> Op:
     """Price a step that touches each element of one activation: reads it, writes it, `per_element` FLOPs on each.
 
+    FLOPs = per_element·(product of the axes); bytes = the activation twice, unless it is on chip, and the gain once.
+
+    Parameters
+    ----------
+    axes : of the activation, as in "B T D"
+    per_element : work on each element [FLOP]
+    sizes : size of each axis, for letters that are not to stay symbols
+    gain : axes of weights that are read along, as "D" for those of a norm; None for none
+    on_chip : whether the activation never reaches memory, because the step is fused with its neighbours
+
+    Returns
+    -------
+    Op with flops [FLOP], bytes [byte] and intensity [FLOP/byte]
+
+    Raises
+    ------
+    KeyError
+        for a letter that is neither in the notation nor in `sizes`
+
     Examples
     --------
     >>> elementwise("B T D", gain="D").bytes
     4*B*D*T + 2*D
+    >>> elementwise("B T D", 3, sizes={"B": 1, "T": 2, "D": 4}).flops
+    24
     """
     known = axis_sizes(sizes)
     count = prod(known[a] for a in axes.split())

@@ -48,9 +48,18 @@ class Deployment(Memory, Questions):
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
         software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
 
+    Raises
+    ------
+    CostModelError
+        for an argument of another kind, a reserve outside [0, 1), textbook and calibrated at once, and a spread that
+        textbook (one device) or calibrated (tensor and replicas) does not know
+
     Examples
     --------
     >>> from costmodel import accelerator, load
+    >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), weights="int4", reserve=0.1)
+    >>> d.weight_bytes, d.usable_bytes  # half a byte for each of 8,030,261,248 parameters; nine tenths of 80 GB
+    (4015130624, 72000000000)
     >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated="vllm").decode(batch=8, context=1024)
     >>> step.timing.parts["weights"] < step.seconds_per_token < 2 * step.timing.parts["weights"]
     True
@@ -116,13 +125,27 @@ class Deployment(Memory, Questions):
 
         Parameters
         ----------
-        batch, context : sequences, and tokens each attends to; numbers or symbols
+        batch : B, sequences of one replica [sequence], a number or a symbol
+        context : S, tokens each attends to [token], the one being made included; likewise
         generated : calibrated alone: tokens each sequence generates before another takes its place, whose prefill
-            then interrupts the others; None for no newcomers
+            then interrupts the others [token]; None for no newcomers
 
         Returns
         -------
-        Decode
+        Decode: seconds_per_token [s], tokens_per_s [token/s], bound, memory_bytes [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a batch or context that is neither a symbol nor a whole number of at least 1, and `generated` without
+            calibrated; that it does not fit is no error: see `wall`
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm")).decode(batch=1, context=1024)
+        >>> step.bound, round(step.seconds_per_token * 1e3, 2)  # 15 GB of weights, all but the embedding, at 3.35 TB/s
+        ('memory', 4.52)
         """
         if generated is not None and not self.calibrated:
             raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
@@ -147,7 +170,23 @@ class Deployment(Memory, Questions):
 
         Parameters
         ----------
-        prompt, batch : tokens of each prompt, prompts at once; numbers or symbols
+        prompt, batch : tokens of each prompt [token], prompts at once [sequence]; numbers or symbols
+
+        Returns
+        -------
+        Timing: seconds [s], bound, flops [FLOP], bytes [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a prompt or batch that is neither a symbol nor a whole number of at least 1
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), textbook=True)
+        >>> round(d.prefill(1000).seconds * 1e3, 2)  # 2 · 8.03e9 · 1000 FLOPs at 989 TFLOP/s
+        16.24
         """
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
@@ -172,9 +211,20 @@ class Deployment(Memory, Questions):
     def grid(self, batch: object, context: object) -> dict[str, Any]:
         """`formulas` on arrays of batch and context, which broadcast; compiled once.
 
+        Parameters
+        ----------
+        batch, context : numbers or arrays of them [sequence], [token], above 0 and not checked
+
         Returns
         -------
-        {name: float64 array}
+        {"seconds_per_token": [s], "tokens_per_s": [token/s], "memory_bytes": [byte]}, each a float64 array
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> d.grid([1, 8], 1024)["memory_bytes"].tolist() == [d.memory_bytes(1, 1024), d.memory_bytes(8, 1024)]
+        True
         """
         from costmodel.evaluate import compile_formulas  # only arrays compile: a single answer starts faster
 

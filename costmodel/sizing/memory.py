@@ -61,33 +61,152 @@ class Memory:
         return tidy(self.accelerator.capacity * (1 - self.reserve))
 
     def cache_bytes(self, context: Number = S) -> Number:
-        """Cache of one sequence, on the fullest device that has a part of it [byte]."""
+        """Cache of one sequence, on the fullest device that has a part of it [byte].
+
+        Parameters
+        ----------
+        context : tokens of the sequence [token], a number or a symbol
+
+        Returns
+        -------
+        memory of one sequence [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a context that is no whole number
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> d.cache_bytes(1024) == 2 * 32 * 8 * 128 * 1024 * 2  # 2·L·K·H·S elements of 2 bytes
+        True
+        """
         return self.stored.cache_bytes(context, self.widths.cache)
 
     def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
-        """Weights + ⌈batch/data⌉ x cache per sequence, on the fullest device [byte]."""
+        """Weights + ⌈batch/data⌉ x cache per sequence, on the fullest device [byte].
+
+        Parameters
+        ----------
+        batch : sequences of one replica [sequence], a number or a symbol
+        context : tokens of each [token], likewise
+
+        Returns
+        -------
+        memory [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a batch or context that is no whole number
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> d.memory_bytes(8, 1024) == 16060522496 + 8 * 1024 * 131072
+        True
+        """
         batch = whole(batch, "batch", at_least=0)
         return self.weight_bytes + self.parallel.share(batch, self.parallel.data) * self.cache_bytes(context)
 
     def fits(self, batch: int, context: int) -> bool:
-        """Whether memory ≤ capacity·(1 − reserve)."""
+        """Whether memory ≤ capacity·(1 − reserve).
+
+        Parameters
+        ----------
+        batch, context : sequences of one replica [sequence], tokens of each [token]
+
+        Returns
+        -------
+        True or False
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> d.fits(59, 8192), d.fits(60, 8192)
+        (True, False)
+        """
         return bool(self.memory_bytes(batch, context) <= self.usable_bytes)
 
     def wall(self, batch: int, context: int) -> str | None:
-        """What does not fit: "weights" alone, the "cache" beside them, or nothing (None)."""
+        """What does not fit: "weights" alone, the "cache" beside them, or nothing (None).
+
+        Parameters
+        ----------
+        batch, context : sequences of one replica [sequence], tokens of each [token]
+
+        Returns
+        -------
+        "weights", "cache" or None
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> small, large = (Deployment(load(name), accelerator("h100-sxm")) for name in ("llama-3-8b", "llama-3-70b"))
+        >>> small.wall(1, 8192), small.wall(60, 8192), large.wall(1, 1)
+        (None, 'cache', 'weights')
+        """
         if self.fits(batch, context):
             return None
         return "weights" if self.weight_bytes > self.usable_bytes else "cache"
 
     def largest_batch(self, context: int) -> int | None:
-        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""
+        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached.
+
+        Parameters
+        ----------
+        context : tokens of each sequence [token]
+
+        Returns
+        -------
+        sequences of one replica [sequence]; None for as many as one likes
+
+        Raises
+        ------
+        CostModelError
+            for a context that is no whole number of at least 1
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> Deployment(load("llama-3-8b"), accelerator("h100-sxm")).largest_batch(8192)
+        59
+        >>> (80 * 10**9 - 16060522496) // (8192 * 131072)
+        59
+        """
         per_sequence = self.cache_bytes(whole(context, "context"))
         if per_sequence == 0:
             return None if self.wall(1, context) is None else 0
         return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence)) * self.parallel.data
 
     def longest_context(self, batch: int) -> int | None:
-        """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded."""
+        """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded.
+
+        Parameters
+        ----------
+        batch : sequences of one replica [sequence]
+
+        Returns
+        -------
+        tokens of each sequence [token], whatever context the model was made for
+
+        Raises
+        ------
+        CostModelError
+            for a batch that is no whole number of at least 1
+
+        Examples
+        --------
+        >>> from costmodel import Deployment, accelerator, load
+        >>> Deployment(load("llama-3-8b"), accelerator("h100-sxm")).longest_context(1)
+        487819
+        >>> (80 * 10**9 - 16060522496) // 131072
+        487819
+        """
         batch = whole(batch, "batch")
         if self.fits(batch, FOREVER):
             return None

@@ -16,6 +16,15 @@ def bytes_of(bits: Number) -> Number:
 def weight_bytes(params: Number, bits: Number = 16) -> Number:
     """params·bits/8 [byte].
 
+    Parameters
+    ----------
+    params : number of parameters
+    bits : size of each [bit]
+
+    Returns
+    -------
+    memory [byte]; a number is rounded up to a whole byte
+
     Examples
     --------
     >>> weight_bytes(70 * 10**9), weight_bytes(70 * 10**9, bits=4)
@@ -27,10 +36,28 @@ def weight_bytes(params: Number, bits: Number = 16) -> Number:
 def kv_cache_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number, bits: Number = 16) -> Number:
     """2·L·K·H·bits/8: keys and values of one token in every layer [byte].
 
+    Parameters
+    ----------
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element [bit]
+
+    Returns
+    -------
+    memory that each token of the context adds [byte]
+
+    Raises
+    ------
+    CostModelError
+        for L, K or H that is neither a symbol nor a whole number of at least 1
+
     Examples
     --------
-    >>> kv_cache_bytes_per_token(32, 8, 128)
+    >>> kv_cache_bytes_per_token(32, 8, 128)  # Llama 3 8B: 128 KiB
     131072
+
+    References
+    ----------
+    Pope et al., 2211.05102; Ainslie et al., GQA, 2305.13245.
     """
     return kv_cache_bytes(1, layers, kv_heads, head_dim, bits)
 
@@ -38,12 +65,31 @@ def kv_cache_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number,
 def kv_cache_bytes(
     context: Number, layers: Number, kv_heads: Number, head_dim: Number, bits: Number = 16, batch: Number = 1
 ) -> Number:
-    """2·B·S·L·K·H·bits/8 [byte].
+    """2·B·S·L·K·H·bits/8: keys and values of a batch in every layer [byte].
+
+    Parameters
+    ----------
+    context, batch : S [token] of each sequence, B [sequence]
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element [bit]
+
+    Returns
+    -------
+    memory [byte]
+
+    Raises
+    ------
+    CostModelError
+        for S, L, K or H that is neither a symbol nor a whole number
 
     Examples
     --------
     >>> kv_cache_bytes(32_000, 32, 8, 128)
     4194304000
+
+    References
+    ----------
+    Pope et al., 2211.05102; Ainslie et al., GQA, 2305.13245.
     """
     model = stated_model(L=layers, K=kv_heads, H=head_dim)
     return stored_bytes(batch * model.cache_elements(context), bytes_of(bits))
@@ -54,9 +100,25 @@ def max_concurrent_requests(
 ) -> int:
     """⌊(gpu − weights)/cache per request⌋, at least 0; both in decimal GB.
 
+    Parameters
+    ----------
+    gpu_gb, weights_gb : capacity, and what the weights take of it [10⁹ byte]
+    context : tokens of each request [token]
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element of the cache [bit]
+
+    Returns
+    -------
+    requests that fit beside the weights [sequence]
+
+    Raises
+    ------
+    CostModelError
+        for a context, L, K or H that is no whole number of at least 1
+
     Examples
     --------
-    >>> max_concurrent_requests(80, 16, 32_000, 32, 8, 128)
+    >>> max_concurrent_requests(80, 16, 32_000, 32, 8, 128)  # 64e9/4,194,304,000 = 15.26
     15
     """
     weights = round(weights_gb * 10**9)

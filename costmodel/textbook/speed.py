@@ -13,6 +13,20 @@ def arithmetic_intensity(tokens_in_parallel: Number, bits: Number = 16) -> Numbe
 
     The limit of a matrix multiplication's intensity as D and F grow; `bits` sizes the weights alone.
 
+    Parameters
+    ----------
+    tokens_in_parallel : n [token]: the batch of a decode step, the tokens of a prefill
+    bits : size of a weight, 8·b [bit]
+
+    Returns
+    -------
+    intensity [FLOP/byte]
+
+    Raises
+    ------
+    CostModelError
+        for n that is not positive
+
     Examples
     --------
     >>> arithmetic_intensity(64), arithmetic_intensity(1, bits=4)
@@ -24,12 +38,30 @@ def arithmetic_intensity(tokens_in_parallel: Number, bits: Number = 16) -> Numbe
 
 
 def ridge_point(flops_per_second: Number = H100_CLASS_PEAK, bytes_per_second: Number = H100_CLASS_BANDWIDTH) -> Number:
-    """peak/bandwidth [FLOP/byte].
+    """peak/bandwidth: the intensity at which arithmetic and memory take equally long [FLOP/byte].
+
+    Parameters
+    ----------
+    flops_per_second : dense peak [FLOP/s]
+    bytes_per_second : memory bandwidth [byte/s]
+
+    Returns
+    -------
+    the ridge [FLOP/byte]
+
+    Raises
+    ------
+    CostModelError
+        for a rate that is neither a symbol nor a positive number
 
     Examples
     --------
     >>> round(ridge_point(), 2)
     298.51
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
     return Accelerator("any", 0, bytes_per_second, {"bf16": flops_per_second}).ridge()
 
@@ -37,10 +69,28 @@ def ridge_point(flops_per_second: Number = H100_CLASS_PEAK, bytes_per_second: Nu
 def bottleneck(tokens_in_parallel: Number, bits: Number = 16) -> str:
     """ "memory-bound" below the H100-class ridge, "compute-bound" at and above it.
 
+    Parameters
+    ----------
+    tokens_in_parallel : tokens that share one read of the weights [token]
+    bits : size of a weight [bit]
+
+    Returns
+    -------
+    "memory-bound" or "compute-bound"
+
+    Raises
+    ------
+    CostModelError
+        for a number of tokens that is not positive
+
     Examples
     --------
-    >>> bottleneck(1), bottleneck(1000)
-    ('memory-bound', 'compute-bound')
+    >>> bottleneck(298), bottleneck(299), bottleneck(299, bits=32)  # the ridge lies at 298.51 FLOPs a byte
+    ('memory-bound', 'compute-bound', 'memory-bound')
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
     return "memory-bound" if arithmetic_intensity(tokens_in_parallel, bits) < ridge_point() else "compute-bound"
 
@@ -50,10 +100,24 @@ def decode_seconds_per_token(
 ) -> Number:
     """params·(bits/8)/bandwidth: every weight is read for every token [s].
 
+    Parameters
+    ----------
+    params : number of parameters
+    bits : size of each [bit]
+    bytes_per_second : memory bandwidth [byte/s]
+
+    Returns
+    -------
+    duration of one step [s], cache and arithmetic left out
+
     Examples
     --------
-    >>> round(decode_seconds_per_token(8e9) * 1e3, 3)
+    >>> round(decode_seconds_per_token(8e9) * 1e3, 3)  # 16 GB at 3.35 TB/s, in ms
     4.776
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, 2211.05102.
     """
     return ratio(params * bytes_of(bits), bytes_per_second)
 
@@ -61,9 +125,23 @@ def decode_seconds_per_token(
 def prefill_seconds(params: Number, n_tokens: Number, flops_per_second: Number = H100_CLASS_PEAK) -> Number:
     """2·params·n/peak: one multiply and one add per weight and token [s].
 
+    Parameters
+    ----------
+    params : number of parameters
+    n_tokens : tokens of the prompt [token]
+    flops_per_second : dense peak [FLOP/s]
+
+    Returns
+    -------
+    duration [s], attention and memory left out
+
     Examples
     --------
-    >>> prefill_seconds(8e9, 1000)
+    >>> prefill_seconds(8e9, 1000)  # 1.6e13 FLOPs at 1e15 a second
     0.016
+
+    References
+    ----------
+    Kaplan et al., Scaling laws, 2001.08361, section 2.1.
     """
     return ratio(2 * params * n_tokens, flops_per_second)
