@@ -1,4 +1,4 @@
-"""The roofline: how long work takes at most two rates, which of them binds, and the rate that is left."""
+"""The roofline: how long a piece of work takes, which rate binds it, and what rate it may reach or has reached."""
 
 from dataclasses import dataclass
 
