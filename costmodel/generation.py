@@ -24,10 +24,18 @@ def _total(term: Callable[[Number], Number], first: Number, count: Number) -> Nu
 def naive_positions(prompt: Number = P, generated: Number = M) -> Number:
     """Positions processed without a cache: M·P + M(M − 1)/2.
 
+    Parameters
+    ----------
+    prompt, generated : P and M [token], numbers or symbols
+
+    Returns
+    -------
+    positions that pass through the model [token]
+
     Examples
     --------
-    >>> naive_positions(8, 16)
-    248
+    >>> naive_positions(8, 3)  # 8 + 9 + 10
+    27
     """
     return generated * prompt + quotient(generated * (generated - 1), 2)
 
@@ -35,10 +43,18 @@ def naive_positions(prompt: Number = P, generated: Number = M) -> Number:
 def cached_positions(prompt: Number = P, generated: Number = M) -> Number:
     """Positions processed with a cache: P + M − 1.
 
+    Parameters
+    ----------
+    prompt, generated : P and M [token], numbers or symbols
+
+    Returns
+    -------
+    positions that pass through the model [token]
+
     Examples
     --------
-    >>> cached_positions(8, 16)
-    23
+    >>> cached_positions(8, 3)  # 8 + 1 + 1
+    10
     """
     return prompt + generated - 1
 
@@ -49,8 +65,18 @@ def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switc
     Parameters
     ----------
     model : sizes may be symbols
-    prompt, generated : P and M
-    switches : causal, head, elementwise
+    prompt, generated : P and M [token]
+    switches : those of `ForwardPass`: causal, head, elementwise
+
+    Returns
+    -------
+    work of the whole answer [FLOP]; a polynomial in the sizes that are symbols
+
+    Examples
+    --------
+    >>> from costmodel import stated_model
+    >>> naive_flops(stated_model(params=10), 8, 3)  # 2·10·(8 + 9 + 10)
+    540
     """
     return _total(lambda n: model.prefill(1, n, **switches).flops, prompt, generated)
 
@@ -61,8 +87,12 @@ def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **swit
     Parameters
     ----------
     model : sizes may be symbols
-    prompt, generated : P and M
-    switches : causal, head, elementwise
+    prompt, generated : P and M [token]
+    switches : those of `ForwardPass`: causal, head, elementwise
+
+    Returns
+    -------
+    work of the whole answer [FLOP]; a polynomial in the sizes that are symbols
 
     Examples
     --------

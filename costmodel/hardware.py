@@ -18,14 +18,28 @@ class Accelerator:
 
     Attributes
     ----------
-    name : short name (slug)
+    name, title : short name (slug), and the name in full
     capacity : memory as marketed, decimal [byte]; what a driver reports is `driver_bytes`
     bandwidth : memory bandwidth [byte/s]
     peaks : dense peak per dtype [FLOP/s], fp32 accumulation for floating point
+    driver_bytes : memory that the driver reports, where known [byte]
     fp16_accumulate : dense fp16 peak with 16-bit accumulation, where it differs [FLOP/s]
-    interconnect : per device, one direction [byte/s]
-    tdp : power [W]
-    devices : how many this record adds up
+    interconnect : per device, one direction [byte/s]; None where not on record
+    tdp : power [W]; None where not on record
+    source, date, note : where the figures were read, when, and what they leave in doubt
+    devices : number of devices that this record adds up
+
+    Raises
+    ------
+    CostModelError
+        for peaks that are no mapping, and a figure that is neither a symbol nor a number from 1e-15 to 1e45 (a capacity
+        may be 0, a peak infinite)
+
+    Examples
+    --------
+    >>> card = Accelerator("card", capacity=80 * 10**9, bandwidth=2 * 10**12, peaks={"bf16": 300 * 10**12})
+    >>> card.ridge(), card.times(2).capacity
+    (150.0, 160000000000)
     """
 
     name: str
@@ -54,10 +68,23 @@ class Accelerator:
     def peak_dtype(self, dtype: str = "bf16") -> str:
         """The dtype whose peak serves `dtype`: fp16 stands in for bf16 on devices without bf16 units.
 
+        Parameters
+        ----------
+        dtype : name of the format of the arithmetic
+
+        Returns
+        -------
+        a key of `peaks`
+
         Raises
         ------
         CostModelError
             naming the dtypes on record when none serves
+
+        Examples
+        --------
+        >>> accelerator("h100-sxm").peak_dtype(), accelerator("t4").peak_dtype()
+        ('bf16', 'fp16')
         """
         for candidate in (dtype, "fp16") if dtype == "bf16" else (dtype,):
             if candidate in self.peaks:
@@ -65,21 +92,77 @@ class Accelerator:
         raise CostModelError(f"{self.name} has no {dtype} peak on record; it has {', '.join(self.peaks)}")
 
     def peak(self, dtype: str = "bf16") -> Number:
-        """Dense peak for a dtype [FLOP/s]."""
+        """Dense peak for a dtype [FLOP/s].
+
+        Parameters
+        ----------
+        dtype : name of the format of the arithmetic
+
+        Returns
+        -------
+        the peak on record [FLOP/s]; of fp16 where a device has no bf16 units
+
+        Raises
+        ------
+        CostModelError
+            naming the dtypes on record when none serves
+
+        Examples
+        --------
+        >>> accelerator("h100-sxm").peak(), accelerator("h100-sxm").peak("fp8")
+        (989000000000000, 1979000000000000)
+        """
         return self.peaks[self.peak_dtype(dtype)]
 
     def ridge(self, dtype: str = "bf16") -> Number:
         """peak/bandwidth, the intensity at which compute and memory take equally long [FLOP/byte].
 
+        Parameters
+        ----------
+        dtype : name of the format of the arithmetic
+
+        Returns
+        -------
+        the ridge [FLOP/byte]
+
+        Raises
+        ------
+        CostModelError
+            naming the dtypes on record when none serves
+
         Examples
         --------
-        >>> round(accelerator("h100-sxm").ridge(), 2)
+        >>> round(accelerator("h100-sxm").ridge(), 2)  # 989 TFLOP/s over 3.35 TB/s
         295.22
+
+        References
+        ----------
+        Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
         """
         return ratio(self.peak(dtype), self.bandwidth)
 
     def times(self, n: int) -> "Accelerator":
-        """The ideal aggregate of n devices: n times everything, communication left out."""
+        """The ideal aggregate of n devices: n times everything, communication left out.
+
+        Parameters
+        ----------
+        n : number of devices, or a symbol
+
+        Returns
+        -------
+        Accelerator with n times the peaks, bandwidth and capacity; interconnect and power stay those of one device
+
+        Raises
+        ------
+        CostModelError
+            for n below 1
+
+        Examples
+        --------
+        >>> eight = accelerator("h100-sxm").times(8)
+        >>> eight.capacity, eight.ridge() == accelerator("h100-sxm").ridge()
+        (640000000000, True)
+        """
         if is_plain(n) and not n >= 1:
             raise CostModelError(f"devices must be at least 1, got {n}")
         scaled = {dtype: value * n for dtype, value in self.peaks.items()}
@@ -92,7 +175,17 @@ SYMBOLIC_ACCELERATOR = Accelerator("any accelerator", capacity, memory_bandwidth
 
 @lru_cache(maxsize=1)
 def accelerators() -> dict[str, Accelerator]:
-    """Every accelerator on record, by name."""
+    """Every accelerator on record, by name.
+
+    Returns
+    -------
+    {short name: Accelerator}
+
+    Examples
+    --------
+    >>> accelerators()["h100-sxm"].bandwidth
+    3350000000000
+    """
     import tomllib  # only when a record is asked for: `import costmodel` stays light
 
     records = tomllib.loads((files("costmodel") / "data" / "hardware.toml").read_text(encoding="utf-8"))
@@ -101,6 +194,14 @@ def accelerators() -> dict[str, Accelerator]:
 
 def accelerator(name: str) -> Accelerator:
     """Look up an accelerator; other case and an unambiguous prefix are accepted.
+
+    Parameters
+    ----------
+    name : short name, such as "h100-sxm"
+
+    Returns
+    -------
+    Accelerator on record
 
     Raises
     ------

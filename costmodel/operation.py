@@ -15,7 +15,17 @@ ROLES = ("weight", "cache", "activation", "state")
 
 @dataclass(frozen=True)
 class Widths:
-    """Bytes per weight, per cached key/value element, per activation and per element of a constant state."""
+    """Bytes per weight, per cached key/value element, per activation and per element of a constant state.
+
+    Attributes
+    ----------
+    weight, cache, activation, state : size of one element [byte], a number or a symbol
+
+    Examples
+    --------
+    >>> Widths(weight=1).weight, Widths(weight=1).cache
+    (1, 2)
+    """
 
     weight: Number = 2
     cache: Number = 2
@@ -29,7 +39,21 @@ SYMBOLIC = Widths(b_w, b_kv, b_a, b_a)
 
 @dataclass(frozen=True)
 class Tensor:
-    """An operand: its axes as written, its elements, its role, whether it stays on chip, and the size of each axis."""
+    """An operand: its axes as written, its elements, its role, whether it stays on chip, and the size of each axis.
+
+    Attributes
+    ----------
+    axes : letters, as in "B T D"
+    elements : number of elements
+    role : "weight", "cache", "activation" or "state", which says how wide an element is
+    on_chip : whether it never reaches memory, and so costs no bytes
+    dims : number of elements along each axis, where known
+
+    Examples
+    --------
+    >>> Tensor("D F", 32, "weight").bytes(Widths()), Tensor("D F", 32, "weight", on_chip=True).bytes(Widths())
+    (64, 0)
+    """
 
     axes: str
     elements: Number
@@ -59,9 +83,16 @@ class Op:
     ----------
     flops : floating-point operations of the contraction [FLOP]
     reads, writes : operands, each with its role
-    widths : bytes per element by role; 2 unless said otherwise
+    widths : size of an element by role [byte]; 2 unless said otherwise
     sends : what leaves the device for another one; it is no memory traffic
-    messages : how many sends follow each other
+    messages : number of sends that follow each other
+
+    Examples
+    --------
+    >>> weights, x, y = Tensor("D F", 32, "weight"), Tensor("D", 4, "activation"), Tensor("F", 8, "activation")
+    >>> op = Op(64, (weights, x), (y,))  # one vector of 4 through a 4 x 8 matrix: 2·4·8 FLOPs, 2·(32 + 4 + 8) bytes
+    >>> op.bytes, op.sized(Widths(1, 2, 2, 2)).bytes
+    (88, 56)
     """
 
     flops: Number

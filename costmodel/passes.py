@@ -13,10 +13,23 @@ class ForwardPass:
 
     Attributes
     ----------
-    batch, tokens, context : B, T and S; S includes the T tokens being processed
+    batch : B [sequence]
+    tokens, context : T and S [token]; S includes the T tokens being processed
     causal : whether a kernel skips the masked (query, key) pairs; if not, all T·S pairs are computed
     head : "last" (logits for one position per sequence) or "all"
     elementwise : whether norms, softmax, RoPE, activations, biases and residuals count FLOPs
+
+    Raises
+    ------
+    CostModelError
+        for another head, sizes that are not positive, and more tokens than context
+
+    Examples
+    --------
+    >>> ForwardPass(batch=1, tokens=4, context=4).pairs()  # a causal prefill of 4: 1 + 2 + 3 + 4
+    10
+    >>> ForwardPass(batch=1, tokens=1, context=1024).pairs()  # a decode step
+    1024
     """
 
     batch: Number = B

@@ -11,13 +11,13 @@ def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Numbe
 
     Parameters
     ----------
-    bits : of a code
-    group : weights that share a scale
-    scale_bits : of the scale, and of the zero point or minimum where there is one
+    bits : of a code [bit]
+    group : number of weights that share a scale
+    scale_bits : of the scale, and of the zero point or minimum where there is one [bit]
 
     Returns
     -------
-    bits per weight: an int, a Fraction, or a formula
+    size of a weight [bit]: an int, a Fraction, or a formula
 
     Raises
     ------
@@ -30,6 +30,10 @@ def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Numbe
     bits + scale_bits/group
     >>> effective_bits(4, 128, 16), effective_bits(4, 32, 32)  # AWQ's usual group; Q4_1 with a scale and a minimum
     (Fraction(33, 8), 5)
+
+    References
+    ----------
+    Lin et al., AWQ, 2306.00978; Dettmers and Zettlemoyer, The case for 4-bit precision, 2212.09720.
     """
     if is_plain(group) and group < 1:
         raise CostModelError(f"group must be at least 1, got {group}")
@@ -39,9 +43,24 @@ def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Numbe
 def weight_width(bits: Number = bits, group: Number = group, scale_bits: Number = scale_bits) -> Number:
     """`effective_bits`/8, bytes per weight, as `Deployment(weights=…)` takes them.
 
+    Parameters
+    ----------
+    bits : of a code [bit]
+    group : number of weights that share a scale
+    scale_bits : of the scale, and of the zero point or minimum where there is one [bit]
+
+    Returns
+    -------
+    size of a weight [byte]
+
+    Raises
+    ------
+    CostModelError
+        for a group below 1
+
     Examples
     --------
-    >>> weight_width(4, 128, 16)
+    >>> weight_width(4, 128, 16)  # (4 + 16/128)/8
     Fraction(33, 64)
     """
     return quotient(effective_bits(bits, group, scale_bits), 8)
@@ -57,6 +76,10 @@ def byte_ratio(before: Ledger, after: Ledger) -> Number:
     ----------
     before, after : ledgers of the same pass, sized
 
+    Returns
+    -------
+    ratio of the bytes
+
     Raises
     ------
     CostModelError
@@ -70,6 +93,10 @@ def byte_ratio(before: Ledger, after: Ledger) -> Number:
     >>> wide, narrow = (mlp().at(B=1, T=1, D=8, F=32).sized(Widths(w, 2, 2)) for w in (2, Fraction(1, 2)))
     >>> round(float(byte_ratio(wide, narrow)), 2)
     3.12
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
     if before.flops != after.flops:
         raise CostModelError(f"the two passes must do the same work, got {before.flops} and {after.flops} FLOPs")

@@ -19,14 +19,15 @@ def sampling(
 
     Parameters
     ----------
-    batch, vocab : B, V
+    batch : B [sequence]
+    vocab : V, the number of tokens in the vocabulary
     top_k : candidates kept by partial selection, one read of the logits; None keeps all
     top_p : whether the candidates are sorted, read and written once more
     elementwise : whether the FLOPs of softmax and draw count, as for the model's own softmax
 
     Returns
     -------
-    Ledger
+    Ledger with FLOPs [FLOP] and bytes [byte]
 
     Raises
     ------
@@ -37,8 +38,12 @@ def sampling(
     --------
     >>> sampling().bytes
     8*B*V
-    >>> sampling(batch=1, vocab=128256, top_k=50, top_p=True).bytes
+    >>> sampling(batch=1, vocab=128256, top_k=50, top_p=True).bytes  # 2·128,256 + 10·50
     257012
+
+    References
+    ----------
+    Holtzman et al., The Curious Case of Neural Text Degeneration, 1904.09751: top-p.
     """
     if top_k is not None and is_plain(top_k) and top_k < 1:
         raise CostModelError(f"top_k must be at least 1, got {top_k}; None keeps every token")

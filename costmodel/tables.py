@@ -27,7 +27,22 @@ def latex_of(expression: object) -> str:
 
 
 def display_form(formula: object) -> object:
-    """The formula as people write it: multiplied out, with what every layer shares gathered behind L."""
+    """The formula as people write it: multiplied out, with what every layer shares gathered behind L.
+
+    Parameters
+    ----------
+    formula : SymPy expression; anything else comes back as it is
+
+    Returns
+    -------
+    an equal expression, inside Max, Min and floor as well
+
+    Examples
+    --------
+    >>> from costmodel.symbols import B, D, F
+    >>> display_form(2 * B * (D * L + F * L + D))
+    2*B*D + L*(2*B*D + 2*B*F)
+    """
     if not isinstance(formula, Expr):
         return formula
     if isinstance(formula, Max | Min | floor):
@@ -52,6 +67,16 @@ def plain(value: object) -> str:
 def with_prefix(value: float, unit: str, digits: int = 4) -> str:
     """A quantity with a decimal prefix: GB is 10^9 bytes, never 2^30.
 
+    Parameters
+    ----------
+    value : the quantity in `unit` [its unit]
+    unit : written after the prefix, such as "B" or "s"
+    digits : number of significant digits
+
+    Returns
+    -------
+    text such as "16.06 GB"; prefixes go from n (1e-9) to P (1e15), what is smaller or larger is written without one
+
     Examples
     --------
     >>> with_prefix(16060522496, "B"), with_prefix(0.00477, "s"), with_prefix(0, "B")
@@ -75,7 +100,18 @@ def rate(value: float) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Formula:
-    """A cell that is mathematics: text in a terminal, LaTeX in a notebook."""
+    """A cell that is mathematics: text in a terminal, LaTeX in a notebook.
+
+    Attributes
+    ----------
+    value : SymPy expression or number
+
+    Examples
+    --------
+    >>> from costmodel.symbols import B, D, F
+    >>> Formula(2 * B * D * F), Formula(2 * B * D * F).html()
+    (2*B*D*F, '$2 B D F$')
+    """
 
     value: object
 
@@ -94,7 +130,20 @@ class Formula:
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows under a header: text in a terminal, HTML with mathematics in a notebook."""
+    """Rows under a header: text in a terminal, HTML with mathematics in a notebook.
+
+    Attributes
+    ----------
+    header : names of the columns
+    rows : cells of each row, as many as there are names: text, numbers or Formula
+
+    Examples
+    --------
+    >>> print(Table(["model", "params"], [["llama-2-13b", 13015864320]]))
+    model                params
+    -----------  --------------
+    llama-2-13b  13,015,864,320
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -129,7 +178,25 @@ class Table:
 
 
 def notation(*formulas: object) -> Table:
-    """The symbols that the formulas use, each with its meaning and unit; all of them if no formula is given."""
+    """The symbols that the formulas use, each with its meaning and unit; all of them if no formula is given.
+
+    Parameters
+    ----------
+    formulas : SymPy expressions, or numbers, which use none
+
+    Returns
+    -------
+    Table: symbol, meaning, and unit where any has one
+
+    Examples
+    --------
+    >>> from costmodel.symbols import D, F
+    >>> print(notation(2 * D * F))
+    symbol    meaning
+    --------  ------------------
+    D         model width
+    F         feed-forward width
+    """
     lines = used_in(*formulas) if formulas else list(NOTATION.values())
     columns = 3 if any(line.unit for line in lines) else 2
     rows = [[Formula(line.symbol), line.meaning, line.unit][:columns] for line in lines]

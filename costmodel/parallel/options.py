@@ -13,26 +13,34 @@ from costmodel.parallel.collectives import all_reduce
 
 @dataclass(frozen=True)
 class Parallel:
-    """How many devices share the work, and which part of it.
+    """How a model is spread over devices.
 
     devices = tensor·data·pipeline·replicas; the experts are spread over `expert` of the tensor·data devices of a stage.
 
     Parameters
     ----------
-    tensor : devices that split every matrix (heads, hidden widths, vocabulary)
-    data : groups of them that each run attention for their own share of the batch (data-parallel attention)
-    expert : devices that hold different experts; each expert is split over the tensor·data/expert that are left
-    pipeline : stages of consecutive layers; a batch travels in as many parts as there are stages
-    replicas : independent copies, each with a batch of its own
+    tensor : number of devices that split every matrix (heads, hidden widths, vocabulary)
+    data : number of groups of them that each run attention for their own share of the batch (data-parallel attention)
+    expert : number of devices that hold different experts; each expert is split over the tensor·data/expert left
+    pipeline : number of stages of consecutive layers; a batch travels in as many parts as there are stages
+    replicas : number of independent copies, each with a batch of its own
     all_reduce : "ring" or "tree"
     seconds_per_message : time a send takes however short it is [s]; 0 is the bound
     hidden : whether communication overlaps with arithmetic and memory (the most optimistic reading)
     pad : round up what does not split evenly, instead of refusing it
 
+    Raises
+    ------
+    CostModelError
+        for a number of devices that is neither a symbol nor a whole number of at least 1, `expert` that does not divide
+        tensor·data, another all_reduce, a negative time
+
     Examples
     --------
     >>> Parallel(tensor=8, replicas=2).devices
     16
+    >>> Parallel(data=8, expert=8).stage_devices  # 8 groups for attention, an eighth of the experts on each
+    8
 
     References
     ----------

@@ -12,7 +12,17 @@ from costmodel.tables import Table, with_prefix
 
 @dataclass(frozen=True)
 class Slo:
-    """What users are promised: seconds per output token, and seconds to the first token (None: no promise)."""
+    """What users are promised: seconds per output token, and seconds to the first token.
+
+    Attributes
+    ----------
+    latency, ttft : the most that an output token, and the first one, may take [s]; None for no promise
+
+    Examples
+    --------
+    >>> Slo(latency=1 / 20)  # twenty tokens a second to each user
+    Slo(latency=0.05, ttft=None)
+    """
 
     latency: float | None = None
     ttft: float | None = None
@@ -20,7 +30,23 @@ class Slo:
 
 @dataclass(frozen=True)
 class Load:
-    """What users ask for: requests per second, tokens read and tokens written by each."""
+    """What users ask for: requests per second, tokens read and tokens written by each.
+
+    Attributes
+    ----------
+    requests_per_s : of all users together [request/s]
+    prompt, generated : tokens that each request reads, and that its answer has [token]
+
+    Raises
+    ------
+    CostModelError
+        for a rate that is not above 0, or tokens that are no whole number of at least 1
+
+    Examples
+    --------
+    >>> Load(requests_per_s=2, prompt=1000, generated=200).context
+    1200
+    """
 
     requests_per_s: float
     prompt: int
@@ -45,9 +71,9 @@ class Choice:
     Attributes
     ----------
     hardware, deployment, batch : what runs; the copies are in `deployment.parallel.replicas`
-    devices : of all copies
-    latency, ttft : seconds per output token, to the first token [s]
-    dollars_per_hour, dollars_per_million : of everything; of a million output tokens [$]
+    devices : number of them, in all copies
+    latency, ttft : time per output token, to the first token [s]
+    dollars_per_hour, dollars_per_million : cost of everything; of a million output tokens [USD]
     """
 
     hardware: str

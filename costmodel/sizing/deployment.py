@@ -9,14 +9,14 @@ from sympy import Expr
 
 from costmodel.calibration import Setting
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_real, stored_bytes, tidy, whole
+from costmodel.exact import Number, is_real, whole
 from costmodel.hardware import Accelerator
-from costmodel.model import Model, element_bytes
-from costmodel.operation import Widths
+from costmodel.model import Model
 from costmodel.ops import Ledger
 from costmodel.parallel import ONE_DEVICE, Parallel
 from costmodel.roofline import Timing, timing
 from costmodel.sizing.forecast import Forecast, forecast, interrupted, setting
+from costmodel.sizing.memory import Memory
 from costmodel.sizing.questions import Questions
 from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
 from costmodel.symbols import B, S
@@ -29,11 +29,10 @@ KINDS = (
     ("textbook", bool, "True or False"),
     ("calibrated", bool | str, "True, False, or the name of a software"),
 )
-FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
 
 
 @dataclass(frozen=True)
-class Deployment(Questions):
+class Deployment(Memory, Questions):
     """A model on an accelerator.
 
     Parameters
@@ -49,9 +48,18 @@ class Deployment(Questions):
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
         software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
 
+    Raises
+    ------
+    CostModelError
+        for an argument of another kind, a reserve outside [0, 1), textbook and calibrated at once, and a spread that
+        textbook (one device) or calibrated (tensor and replicas) does not know
+
     Examples
     --------
     >>> from costmodel import accelerator, load
+    >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), weights="int4", reserve=0.1)
+    >>> d.weight_bytes, d.usable_bytes  # half a byte for each of 8,030,261,248 parameters; nine tenths of 80 GB
+    (4015130624, 72000000000)
     >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated="vllm").decode(batch=8, context=1024)
     >>> step.timing.parts["weights"] < step.seconds_per_token < 2 * step.timing.parts["weights"]
     True
@@ -85,12 +93,6 @@ class Deployment(Questions):
             raise CostModelError(f"the textbook's closed forms know one device, got {self.parallel}")
 
     @cached_property
-    def widths(self) -> Widths:
-        """Bytes per weight, cache element and activation."""
-        weights = self.model.stored_dtype() if self.weights is None else self.weights
-        return Widths(*(tidy(element_bytes(width)) for width in (weights, self.cache, self.activations)))
-
-    @cached_property
     def part(self) -> Model:
         """What one device of every stage does: the model itself where nothing is split."""
         if not self.parallel.shards:
@@ -98,67 +100,6 @@ class Deployment(Questions):
         from costmodel.parallel.device import device_pass
 
         return device_pass(self.model, self.parallel)
-
-    @cached_property
-    def stored(self) -> Model:
-        """What the fullest device stores."""
-        if not self.parallel.shards:
-            return self.model
-        from costmodel.parallel.device import device_share
-
-        return device_share(self.model, self.parallel)
-
-    @cached_property
-    def params(self) -> Number:
-        """Parameters stored on the fullest device; in matrices only for the textbook form."""
-        return self.stored.matrix_params if self.textbook else self.stored.params
-
-    @cached_property
-    def weight_bytes(self) -> Number:
-        """Params x bytes per weight [byte]."""
-        return stored_bytes(self.params, self.widths.weight)
-
-    @property
-    def usable_bytes(self) -> Number:
-        """capacity·(1 − reserve) [byte]."""
-        return tidy(self.accelerator.capacity * (1 - self.reserve))
-
-    def cache_bytes(self, context: Number = S) -> Number:
-        """Cache of one sequence, on the fullest device that has a part of it [byte]."""
-        return self.stored.cache_bytes(context, self.widths.cache)
-
-    def memory_bytes(self, batch: Number = B, context: Number = S) -> Number:
-        """Weights + ⌈batch/data⌉ x cache per sequence, on the fullest device [byte]."""
-        batch = whole(batch, "batch", at_least=0)
-        return self.weight_bytes + self.parallel.share(batch, self.parallel.data) * self.cache_bytes(context)
-
-    def fits(self, batch: int, context: int) -> bool:
-        """Whether memory ≤ capacity·(1 − reserve)."""
-        return bool(self.memory_bytes(batch, context) <= self.usable_bytes)
-
-    def wall(self, batch: int, context: int) -> str | None:
-        """What does not fit: "weights" alone, the "cache" beside them, or nothing (None)."""
-        if self.fits(batch, context):
-            return None
-        return "weights" if self.weight_bytes > self.usable_bytes else "cache"
-
-    def largest_batch(self, context: int) -> int | None:
-        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached."""
-        per_sequence = self.cache_bytes(whole(context, "context"))
-        if per_sequence == 0:
-            return None if self.wall(1, context) is None else 0
-        return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence)) * self.parallel.data
-
-    def longest_context(self, batch: int) -> int | None:
-        """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded."""
-        batch = whole(batch, "batch")
-        if self.fits(batch, FOREVER):
-            return None
-        low, high = 0, FOREVER  # the cache never shrinks as the context grows
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.fits(batch, middle) else (low, middle)
-        return low
 
     def _decode_ledger(self, batch: Number, context: Number) -> Ledger:
         ways = self.parallel.data * self.parallel.pipeline  # a batch travels through the stages in as many parts
@@ -184,13 +125,27 @@ class Deployment(Questions):
 
         Parameters
         ----------
-        batch, context : sequences, and tokens each attends to; numbers or symbols
+        batch : B, sequences of one replica [sequence], a number or a symbol
+        context : S, tokens each attends to [token], the one being made included; likewise
         generated : calibrated alone: tokens each sequence generates before another takes its place, whose prefill
-            then interrupts the others; None for no newcomers
+            then interrupts the others [token]; None for no newcomers
 
         Returns
         -------
-        Decode
+        Decode: seconds_per_token [s], tokens_per_s [token/s], bound, memory_bytes [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a batch or context that is neither a symbol nor a whole number of at least 1, and `generated` without
+            calibrated; that it does not fit is no error: see `wall`
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> step = Deployment(load("llama-3-8b"), accelerator("h100-sxm")).decode(batch=1, context=1024)
+        >>> step.bound, round(step.seconds_per_token * 1e3, 2)  # 15 GB of weights, all but the embedding, at 3.35 TB/s
+        ('memory', 4.52)
         """
         if generated is not None and not self.calibrated:
             raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
@@ -215,7 +170,23 @@ class Deployment(Questions):
 
         Parameters
         ----------
-        prompt, batch : tokens of each prompt, prompts at once; numbers or symbols
+        prompt, batch : tokens of each prompt [token], prompts at once [sequence]; numbers or symbols
+
+        Returns
+        -------
+        Timing: seconds [s], bound, flops [FLOP], bytes [byte]
+
+        Raises
+        ------
+        CostModelError
+            for a prompt or batch that is neither a symbol nor a whole number of at least 1
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), textbook=True)
+        >>> round(d.prefill(1000).seconds * 1e3, 2)  # 2 · 8.03e9 · 1000 FLOPs at 989 TFLOP/s
+        16.24
         """
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
@@ -240,9 +211,20 @@ class Deployment(Questions):
     def grid(self, batch: object, context: object) -> dict[str, Any]:
         """`formulas` on arrays of batch and context, which broadcast; compiled once.
 
+        Parameters
+        ----------
+        batch, context : numbers or arrays of them [sequence], [token], above 0 and not checked
+
         Returns
         -------
-        {name: float64 array}
+        {"seconds_per_token": [s], "tokens_per_s": [token/s], "memory_bytes": [byte]}, each a float64 array
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+        >>> d.grid([1, 8], 1024)["memory_bytes"].tolist() == [d.memory_bytes(1, 1024), d.memory_bytes(8, 1024)]
+        True
         """
         from costmodel.evaluate import compile_formulas  # only arrays compile: a single answer starts faster
 

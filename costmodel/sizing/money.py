@@ -22,13 +22,23 @@ def checked_utilisation(utilisation: Number) -> Number:
 
 
 def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, utilisation: Number = 1) -> Number:
-    """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [$].
+    """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [USD].
 
     Parameters
     ----------
-    seconds, tokens : how long one copy works, and for how many tokens
-    price : of one device for one hour [$]
+    seconds, tokens : how long one copy works [s], and for how many tokens [token]
+    price : of one device for one hour [USD]
+    devices : number that one copy occupies
     utilisation : share of the paid time spent on such work
+
+    Returns
+    -------
+    cost of a million tokens [USD]
+
+    Raises
+    ------
+    CostModelError
+        for a utilisation outside (0, 1]
 
     Examples
     --------
@@ -42,19 +52,26 @@ def dollars_per_million(
     deployment: Deployment, price: Number, *, batch: int = 1, context: int = 1024, prompt: int | None = None,
     utilisation: Number = 1,
 ) -> dict[str, Number]:  # fmt: skip
-    """Cost of a million tokens read and of a million written [$].
+    """Cost of a million tokens read and of a million written [USD].
 
     Input tokens come at the pace of one prompt's prefill, output tokens at that of a decode step of the batch.
 
     Parameters
     ----------
-    price : of one device for one hour [$]
-    batch, context, prompt : sequences decoded together, tokens each attends to, tokens of a prompt (the context)
+    deployment : what runs
+    price : of one device for one hour [USD]
+    batch, context : sequences decoded together [sequence], tokens each attends to [token]
+    prompt : tokens of a prompt [token]; None for the context
     utilisation : share of the paid time spent on such work; 1 is a machine that never waits
 
     Returns
     -------
-    {"input": $, "output": $}
+    input, output : cost of a million tokens of each kind [USD], by these names
+
+    Raises
+    ------
+    CostModelError
+        for a utilisation outside (0, 1]
 
     Examples
     --------
@@ -79,16 +96,27 @@ def joules_per_token(
 ) -> Number:
     """TDP·devices·seconds/(batch·utilisation), an upper estimate [J]: the device drawing its rated power all the time.
 
-    Examples
-    --------
-    >>> from costmodel import accelerator, load
-    >>> round(joules_per_token(Deployment(load("llama-3-8b"), accelerator("h100-sxm")), batch=64), 3)
-    0.078
+    Parameters
+    ----------
+    deployment : what runs, on an accelerator whose power is on record
+    batch, context : sequences decoded together [sequence], tokens each attends to [token]
+    utilisation : share of the powered time spent on such work
+
+    Returns
+    -------
+    energy of an output token [J]
 
     Raises
     ------
     CostModelError
-        where the record has no rated power
+        where the record has no rated power, and for a utilisation outside (0, 1]
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    >>> round(joules_per_token(d, batch=64), 3), round(700 * d.decode(64, 1024).seconds_per_token / 64, 3)
+    (0.078, 0.078)
     """
     device = deployment.accelerator
     if device.tdp is None:

@@ -14,7 +14,24 @@ FITS = ("fits", "does not fit")
 
 @dataclass(frozen=True)
 class Point:
-    """One deployment at one batch: seconds per token, tokens/s, bytes, whether it fits, $ per million if priced."""
+    """One deployment at one batch.
+
+    Attributes
+    ----------
+    deployment, batch : what runs, and B [sequence]
+    latency : time per output token [s]
+    throughput : output of the batch [token/s]
+    memory : weights and caches, on the fullest device [byte]
+    fits : whether the device holds that
+    dollars_per_million : cost of a million output tokens [USD]; None without a price
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> found = point(Deployment(load("llama-3-8b"), accelerator("h100-sxm")), batch=60, context=8192)
+    >>> found.fits, found.memory == 16060522496 + 60 * 8192 * 131072
+    (False, True)
+    """
 
     deployment: Deployment
     batch: int
@@ -46,15 +63,27 @@ def compare(
 
     Parameters
     ----------
-    batch, context : the same for all
-    prices : of one device for one hour, one for each deployment [$]
+    deployments : what to set side by side
+    batch, context : the same for all [sequence], [token]
+    prices : of one device for one hour, one for each deployment [USD]
+    utilisation : share of the paid time spent on such work
+
+    Returns
+    -------
+    Table: deployment, time per token [ms], throughput [token/s], memory [byte], the largest batch at this context
+    [sequence], whether it fits, and the cost of a million output tokens [USD]
+
+    Raises
+    ------
+    CostModelError
+        when there are not as many prices as deployments
 
     Examples
     --------
     >>> from costmodel import accelerator, load
-    >>> cards = [Deployment(load("llama-3-8b"), accelerator(name)) for name in ("h100-sxm", "h200-sxm")]
-    >>> print(compare(cards, batch=16, context=8192))  # doctest: +ELLIPSIS
-    deployment ...
+    >>> cards = [Deployment(load("llama-3-8b"), accelerator(name)) for name in ("h100-sxm", "l40s")]
+    >>> [row[4:] for row in compare(cards, batch=32, context=8192).rows]  # 59 and 29 sequences fit
+    [[59, 'fits'], [29, 'does not fit']]
     """
     asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
     if len(asked) != len(deployments):
@@ -78,14 +107,27 @@ def pareto(
 
     Parameters
     ----------
-    batch : the batches to try for each deployment
-    against : "throughput" [token/s] or "dollars_per_million" [$], which needs prices
-    prices : of one device for one hour, one for each deployment [$]
+    deployments : what to choose from
+    batch, context : batches to try for each deployment [sequence], and tokens each sequence attends to [token]
+    against : "throughput" [token/s] or "dollars_per_million" [USD], which needs prices
+    prices : of one device for one hour, one for each deployment [USD]
+    utilisation : share of the paid time spent on such work
+
+    Returns
+    -------
+    [Point, …]
 
     Raises
     ------
     CostModelError
-        when nothing fits
+        when nothing fits, for another `against`, or dollars without prices
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> cards = [Deployment(load("llama-3-8b"), accelerator(name)) for name in ("h100-sxm", "l40s")]
+    >>> [(p.deployment.accelerator.name, p.batch) for p in pareto(cards, batch=[1, 64, 4096])]
+    [('h100-sxm', 1), ('h100-sxm', 64)]
     """
     if against not in ("throughput", "dollars_per_million"):
         raise CostModelError(f"against must be 'throughput' or 'dollars_per_million', got {against!r}")

@@ -55,11 +55,11 @@ def plan(
     Parameters
     ----------
     model, slo, load : what is served, what is promised, what is asked for
-    prices : {accelerator: $ per device and hour}; these are the accelerators considered
+    prices : {accelerator: price of a device for an hour [USD]}; these are the accelerators considered
     shardings : how one copy is spread: Parallel(tensor=…, …), or a number of devices that split every matrix
-    weights, cache : formats to consider
+    weights, cache : formats to consider; None for weights as they are stored
     utilisation : share of the time that copies may be busy; below 1 leaves room for waves
-    most_devices : how many can be had
+    most_devices : number of devices that can be had; None for any
     options : of every Deployment, such as reserve
 
     Returns
@@ -69,7 +69,15 @@ def plan(
     Raises
     ------
     CostModelError
-        when nothing will do, with the reason against each configuration
+        when nothing will do, with the reason against each configuration, and for a utilisation outside (0, 1]
+
+    Examples
+    --------
+    >>> from costmodel import load
+    >>> asked = Load(requests_per_s=1, prompt=1000, generated=200)
+    >>> found = plan(load("llama-3-8b"), Slo(latency=0.05), asked, prices={"h100-sxm": 3.0, "l40s": 1.0})
+    >>> found.best.hardware, found.best.devices, found.runner_up.hardware
+    ('l40s', 1, 'h100-sxm')
     """
     if not 0 < utilisation <= 1:
         raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")

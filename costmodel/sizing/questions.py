@@ -29,20 +29,21 @@ class Questions:
         Parameters
         ----------
         unknown : batch, context, prompt, bandwidth, peak, weight_bits (or bits), cache_bits, activation_bits, kv_heads,
-            replicas, price, utilisation
+            interconnect, replicas, price, utilisation
         method : "closed form", "bracketed root", or "auto": the first where there is one
         conditions : targets, latency [s per token], ttft [s], throughput [token/s], memory [byte], dollars_per_million,
-            dollars_per_million_input [$], joules_per_token [J]; and where: batch (1), context (1024), prompt (the
-            context), price [$ per device and hour], utilisation (1)
+            dollars_per_million_input [USD], joules_per_token [J]; and where: batch (1), context (1024), prompt (the
+            context), price [USD per device and hour], utilisation (1)
 
         Returns
         -------
-        Solution, a float (the real root) whose `usable` is the value that can be had
+        Solution, a float (the real root, in the unknown's own unit) whose `usable` is the value that can be had
 
         Raises
         ------
         CostModelError
-            naming what forbids it, when no value meets the target
+            naming what forbids it, when no value meets the target; for an unknown condition, no target, or one that the
+            unknown does not move
 
         Examples
         --------
@@ -65,15 +66,27 @@ class Questions:
 
         Parameters
         ----------
-        batch, context : where; also prompt, price, utilisation as in `solve`
-        metric : latency, ttft, throughput, memory, …
+        batch, context : where: B [sequence] and S [token]
+        metric : latency, ttft, throughput, memory, dollars_per_million, dollars_per_million_input or joules_per_token
+        where : prompt [token], price [USD per device and hour], utilisation (share), as in `solve`
+
+        Returns
+        -------
+        Elasticities: {lever: percent for a percent}, with what binds and a table
+
+        Raises
+        ------
+        UnknownNameError
+            for a metric that is not known
+        CostModelError
+            for dollars without a price
 
         Examples
         --------
         >>> from costmodel import Deployment, accelerator, load
         >>> d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
         >>> found = d.elasticities(batch=64, context=8192)
-        >>> found.first, found["bandwidth"]
+        >>> found.first, found["bandwidth"]  # memory-bound: a percent more bandwidth, a percent less time
         ('bandwidth', -1.0)
         """
         from costmodel.sizing.elasticities import elasticities
@@ -81,7 +94,22 @@ class Questions:
         return elasticities(cast("Deployment", self), metric, batch=batch, context=context, **where)
 
     def sweep(self, *, chunks: int | None = None, **axes: Any) -> xarray.Dataset:
-        """Metrics over labelled axes as an xarray Dataset, units in the attributes; see `sizing.sweep.sweep`.
+        """Metrics over labelled axes as an xarray Dataset, units in the attributes.
+
+        Parameters
+        ----------
+        chunks : number of points per chunk of Dask arrays, computed when asked; None computes at once in memory
+        axes : numbers or sequences of them (batch, bandwidth, …) or names (weights, cache, accelerator, …); also
+            `metrics`, which to compute: latency, throughput and memory unless given. See `sizing.sweep.sweep`
+
+        Returns
+        -------
+        xarray.Dataset: latency [s], throughput [token/s], memory [byte], …, its axes in the order given
+
+        Raises
+        ------
+        CostModelError
+            for an unknown axis or metric, values that are not above 0, and where xarray (or Dask) is not installed
 
         Examples
         --------

@@ -13,9 +13,16 @@ class Decode:
     Attributes
     ----------
     timing : roofline (or textbook) timing of the step
-    batch, context : B and S, of one replica
+    batch, context : B [sequence] and S [token], of one replica
     memory_bytes : weights + batch x cache per sequence, on the fullest device [byte]
-    replicas : copies that serve a batch each
+    replicas : number of copies that serve a batch each
+
+    Examples
+    --------
+    >>> timing = Timing(flops=1e9, bytes=20e9, peak=1e15, bandwidth=2e12)
+    >>> step = Decode(timing, batch=8, context=1024, memory_bytes=20 * 10**9, replicas=2)
+    >>> step.seconds_per_token, step.tokens_per_s_per_user, step.tokens_per_s, step.bound
+    (0.01, 100.0, 1600.0, 'memory')
     """
 
     timing: Timing

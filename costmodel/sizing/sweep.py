@@ -32,12 +32,13 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
 
     Parameters
     ----------
-    metrics : latency [s], ttft [s], throughput [token/s], memory [byte], dollars_per_million [$], …
-    chunks : points per chunk; the variables are then Dask arrays, computed chunk by chunk on threads, or wherever an
-        active `dask.distributed` client has its workers, so that a reduction of any number of points fits in memory
+    deployment : what is varied
+    metrics : latency [s], ttft [s], throughput [token/s], memory [byte], dollars_per_million [USD], …
+    chunks : number of points per chunk; the variables are then Dask arrays, computed chunk by chunk on threads, or
+        wherever an active `dask.distributed` client has its workers: a reduction of any number of points fits in memory
     axes : numbers (a sequence makes an axis, a single number a condition) for batch, context, prompt, bandwidth, peak,
-        weight_bits, cache_bits, activation_bits, kv_heads, replicas, price, utilisation; names for weights, cache,
-        activations (formats), accelerator and parallel
+        weight_bits, cache_bits, activation_bits, kv_heads, interconnect, replicas, price, utilisation; names for
+        weights, cache, activations (formats), accelerator and parallel
 
     Returns
     -------
@@ -46,7 +47,7 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     Raises
     ------
     CostModelError
-        for an unknown axis or metric
+        for an unknown axis or metric, values that are not above 0, and where xarray (or Dask) is not installed
     """
     xarray = needed("xarray", "a sweep", "studies")
     for name in axes:

@@ -15,6 +15,16 @@ __all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 def load(name: str | os.PathLike[str], *, assume_family: str | None = None) -> Model:
     """A Model by preset name, or from the path of a config.json, a GGUF or a safetensors file (or its index).
 
+    Parameters
+    ----------
+    name : of a preset, in any case or an unambiguous beginning; or a path: anything with a separator, one of these
+        endings, or that exists and is no preset's name
+    assume_family : of a config.json: read a model_type that is not known as if it were this one
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     UnknownNameError

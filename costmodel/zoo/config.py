@@ -28,6 +28,10 @@ def model_from_config(
     name : what the Model is called; the source if not given
     assume_family : read a model_type that is not known as if it were this one
 
+    Returns
+    -------
+    Model, with what had to be assumed in its `notes`
+
     Raises
     ------
     ConfigError
@@ -37,6 +41,8 @@ def model_from_config(
     --------
     >>> sizes = dict(hidden_size=64, intermediate_size=128, num_attention_heads=4, num_hidden_layers=2, vocab_size=100)
     >>> model_from_config({"model_type": "llama", **sizes}, "tiny").params
+    95040
+    >>> 2 * 100 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64  # embedding and head, two layers, the last norm
     95040
     """
     fields = Fields(values, source)

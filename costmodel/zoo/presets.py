@@ -14,7 +14,17 @@ NULL = "null"  # TOML has no null; only whole fields need one
 
 @lru_cache(maxsize=1)
 def presets() -> dict[str, dict[str, Any]]:
-    """Every preset's record, by name."""
+    """Every preset's record, by name.
+
+    Returns
+    -------
+    {name: record}; a record has a title, a source, and either a config or the stated size of a rounded model
+
+    Examples
+    --------
+    >>> presets()["8b"]["stated"]
+    {'params': 8000000000, 'L': 32, 'K': 8, 'H': 128}
+    """
     import tomllib  # only when a preset is asked for: `import costmodel` stays light
 
     return tomllib.loads((files("costmodel") / "data" / "models.toml").read_text(encoding="utf-8"))
@@ -22,6 +32,14 @@ def presets() -> dict[str, dict[str, Any]]:
 
 def preset_config(name: str) -> dict[str, object]:
     """The config.json of a preset, as a dictionary that the reader takes back.
+
+    Parameters
+    ----------
+    name : of a preset; other case and an unambiguous beginning are accepted
+
+    Returns
+    -------
+    {field: value}
 
     Raises
     ------
@@ -45,6 +63,19 @@ def preset_config(name: str) -> dict[str, object]:
 
 def preset(name: str) -> Model:
     """Look up a preset; other case and an unambiguous beginning are accepted.
+
+    Parameters
+    ----------
+    name : of a preset, such as "llama-3-8b"
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    UnknownNameError
+        suggesting the near ones
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Ledger x accelerator -> seconds. A pass is bound by memory or by compute, whichever takes longer.
-
-Two ways to add up a ledger, never mixed silently: perfect overlap takes one maximum over the whole pass; no overlap
-takes a maximum for every row and sums them. (Williams, Waterman, Patterson, CACM 52(4), 2009.)
-"""
+"""The roofline: how long a piece of work takes, which rate binds it, and what rate it may reach or has reached."""
 
 from dataclasses import dataclass
 
@@ -10,7 +6,6 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, largest, ratio, smallest
 from costmodel.hardware import Accelerator
 from costmodel.operation import intensity
-from costmodel.ops import Ledger
 
 
 @dataclass(frozen=True)
@@ -28,8 +23,13 @@ class Timing:
 
     Examples
     --------
-    >>> Timing(flops=2e12, bytes=1e9, peak=1e15, bandwidth=1e12).bound
-    'compute'
+    >>> step = Timing(flops=2e12, bytes=1e9, peak=1e15, bandwidth=1e12)  # 2 ms of arithmetic, 1 ms of traffic
+    >>> step.seconds, step.bound
+    (0.002, 'compute')
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
 
     flops: Number
@@ -89,63 +89,33 @@ class Timing:
         return "compute" if longer else "memory"
 
 
-def _rates(
-    accelerator: Accelerator, dtype: str, compute_efficiency: Number, bandwidth_efficiency: Number
-) -> tuple[Number, Number]:
-    for name, value in (("compute_efficiency", compute_efficiency), ("bandwidth_efficiency", bandwidth_efficiency)):
-        if is_plain(value) and not 0 < value <= 1:
-            raise CostModelError(f"{name} must be above 0 and at most 1, got {value}")
-    return accelerator.peak(dtype) * compute_efficiency, accelerator.bandwidth * bandwidth_efficiency
-
-
-def timing(
-    ledger: Ledger,
-    accelerator: Accelerator,
-    dtype: str = "bf16",
-    *,
-    compute_efficiency: Number = 1,
-    bandwidth_efficiency: Number = 1,
-) -> Timing:
-    """Time a ledger under one maximum over the whole pass (perfect overlap).
-
-    Parameters
-    ----------
-    ledger : rows with FLOPs and bytes
-    accelerator : peaks and bandwidth
-    dtype : which peak
-    compute_efficiency, bandwidth_efficiency : measured shares of the two rates, 1 for the bound itself
-
-    Returns
-    -------
-    Timing, with seconds [s], bound and intensity [FLOP/byte]
-    """
-    return Timing(ledger.flops, ledger.bytes, *_rates(accelerator, dtype, compute_efficiency, bandwidth_efficiency))
-
-
-def overlapped_seconds(ledger: Ledger, accelerator: Accelerator, dtype: str = "bf16", **efficiency: Number) -> Number:
-    """max(Σ flops/peak, Σ bytes/bandwidth) [s]: everything overlaps with everything."""
-    return timing(ledger, accelerator, dtype, **efficiency).seconds
-
-
-def serial_seconds(
-    ledger: Ledger,
-    accelerator: Accelerator,
-    dtype: str = "bf16",
-    *,
-    compute_efficiency: Number = 1,
-    bandwidth_efficiency: Number = 1,
-) -> Number:
-    """Σ max(flops/peak, bytes/bandwidth) over the rows [s]: no step overlaps with another."""
-    rates = _rates(accelerator, dtype, compute_efficiency, bandwidth_efficiency)
-    return sum(row.count * Timing(row.op.flops, row.op.bytes, *rates).seconds for row in ledger.rows)
-
-
 def attainable(at: Number, accelerator: Accelerator, dtype: str = "bf16") -> Number:
     """min(peak, intensity·bandwidth), the rate that the roofline allows [FLOP/s].
 
     Parameters
     ----------
     at : arithmetic intensity [FLOP/byte]
+    accelerator : peaks and bandwidth
+    dtype : which peak
+
+    Returns
+    -------
+    rate [FLOP/s]
+
+    Raises
+    ------
+    CostModelError
+        for a dtype whose peak is not on record
+
+    Examples
+    --------
+    >>> from costmodel import accelerator
+    >>> attainable(100, accelerator("h100-sxm")), attainable(1000, accelerator("h100-sxm"))
+    (335000000000000, 989000000000000)
+
+    References
+    ----------
+    Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
     return smallest(accelerator.peak(dtype), at * accelerator.bandwidth)
 
@@ -154,6 +124,29 @@ def model_flops_utilisation(
     *, params: Number, tokens: Number, seconds: Number, accelerator: Accelerator, dtype: str = "bf16"
 ) -> Number:
     """2·params·tokens/(peak·seconds): share of the peak that useful work took, attention left out.
+
+    Parameters
+    ----------
+    params : number of parameters that a token uses
+    tokens : processed in that time [token]
+    seconds : measured duration [s]
+    accelerator : whose peak; several devices as `Accelerator.times` adds them up
+    dtype : which peak
+
+    Returns
+    -------
+    share of the peak
+
+    Raises
+    ------
+    CostModelError
+        for a dtype whose peak is not on record
+
+    Examples
+    --------
+    >>> card = Accelerator("card", capacity=0, bandwidth=1, peaks={"bf16": 10**15})
+    >>> model_flops_utilisation(params=8 * 10**9, tokens=1000, seconds=0.032, accelerator=card)  # 0.016 s at best
+    0.5
 
     References
     ----------

@@ -1,0 +1,128 @@
+"""Bytes by name: of the weights, of the key/value cache, and the requests that fit beside the weights."""
+
+from costmodel.common.checks import present
+from costmodel.exact import Number, quotient, stored_bytes, whole
+from costmodel.hardware import Accelerator
+from costmodel.model import stated_model
+from costmodel.sizing import Deployment
+from costmodel.symbols import memory_bandwidth
+
+
+def bytes_of(bits: Number) -> Number:
+    """bits/8, exactly [byte]."""
+    return quotient(bits, 8)
+
+
+def weight_bytes(params: Number, bits: Number = 16) -> Number:
+    """params·bits/8 [byte].
+
+    Parameters
+    ----------
+    params : number of parameters
+    bits : size of each [bit]
+
+    Returns
+    -------
+    memory [byte]; a number is rounded up to a whole byte
+
+    Examples
+    --------
+    >>> weight_bytes(70 * 10**9), weight_bytes(70 * 10**9, bits=4)
+    (140000000000, 35000000000)
+    """
+    return stored_bytes(params, bytes_of(bits))
+
+
+def kv_cache_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number, bits: Number = 16) -> Number:
+    """2·L·K·H·bits/8: keys and values of one token in every layer [byte].
+
+    Parameters
+    ----------
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element [bit]
+
+    Returns
+    -------
+    memory that each token of the context adds [byte]
+
+    Raises
+    ------
+    CostModelError
+        for L, K or H that is neither a symbol nor a whole number of at least 1
+
+    Examples
+    --------
+    >>> kv_cache_bytes_per_token(32, 8, 128)  # Llama 3 8B: 128 KiB
+    131072
+
+    References
+    ----------
+    Pope et al., 2211.05102; Ainslie et al., GQA, 2305.13245.
+    """
+    return kv_cache_bytes(1, layers, kv_heads, head_dim, bits)
+
+
+def kv_cache_bytes(
+    context: Number, layers: Number, kv_heads: Number, head_dim: Number, bits: Number = 16, batch: Number = 1
+) -> Number:
+    """2·B·S·L·K·H·bits/8: keys and values of a batch in every layer [byte].
+
+    Parameters
+    ----------
+    context, batch : S [token] of each sequence, B [sequence]
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element [bit]
+
+    Returns
+    -------
+    memory [byte]
+
+    Raises
+    ------
+    CostModelError
+        for S, L, K or H that is neither a symbol nor a whole number
+
+    Examples
+    --------
+    >>> kv_cache_bytes(32_000, 32, 8, 128)
+    4194304000
+
+    References
+    ----------
+    Pope et al., 2211.05102; Ainslie et al., GQA, 2305.13245.
+    """
+    model = stated_model(L=layers, K=kv_heads, H=head_dim)
+    return stored_bytes(batch * model.cache_elements(context), bytes_of(bits))
+
+
+def max_concurrent_requests(
+    gpu_gb: Number, weights_gb: Number, context: int, layers: int, kv_heads: int, head_dim: int, bits: Number = 16
+) -> int:
+    """⌊(gpu − weights)/cache per request⌋, at least 0; both in decimal GB.
+
+    Parameters
+    ----------
+    gpu_gb, weights_gb : capacity, and what the weights take of it [10⁹ byte]
+    context : tokens of each request [token]
+    layers, kv_heads, head_dim : number of layers L, of key/value heads K, and of elements in a head H
+    bits : size of an element of the cache [bit]
+
+    Returns
+    -------
+    requests that fit beside the weights [sequence]
+
+    Raises
+    ------
+    CostModelError
+        for a context, L, K or H that is no whole number of at least 1
+
+    Examples
+    --------
+    >>> max_concurrent_requests(80, 16, 32_000, 32, 8, 128)  # 64e9/4,194,304,000 = 15.26
+    15
+    """
+    weights = round(weights_gb * 10**9)
+    card = Accelerator("card", round(gpu_gb * 10**9), memory_bandwidth, {})
+    model = stated_model(params=max(1, weights), L=layers, K=kv_heads, H=head_dim)
+    deployment = Deployment(model, card, weights=1, cache=bytes_of(bits))
+    return present("the cache", deployment.largest_batch(whole(context, "context")))
