@@ -84,12 +84,23 @@ def measure_host(*, rounds: int = 5, size: int = BYTES, side: int = SIDE, capaci
     Parameters
     ----------
     rounds : runs of each kind; the fastest counts
-    size, side : bytes read per run [byte]; rows of the matrices
+    size, side : bytes read per run [byte], at least 2^20; rows of the matrices, at least 16
     capacity : memory [byte]; asked of the system unless given
 
     Returns
     -------
-    Host
+    Host, with bandwidth [byte/s] and peaks in fp32 and fp64 [FLOP/s]
+
+    Raises
+    ------
+    CostModelError
+        for rounds, size or side that is no whole number or too small, or a system that does not state its memory
+
+    Examples
+    --------
+    >>> host = measure_host(rounds=1, size=2**20, side=16, capacity=16 * 10**9)
+    >>> host.together.capacity, sorted(host.together.peaks), host.together.bandwidth >= host.one_core.bandwidth
+    (16000000000, ['fp32', 'fp64'], True)
     """
     for name, value, least in (("rounds", rounds, 1), ("size", size, 2**20), ("side", side, 16)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -110,6 +121,22 @@ def measure_host(*, rounds: int = 5, size: int = BYTES, side: int = SIDE, capaci
 def ideal_seconds(model: Model, record: Accelerator, *, prompt: int, context: int) -> dict[str, float]:
     """The bound of a prefill and of a decode step of one sequence in fp32 [s], to hold measurements against.
 
+    Parameters
+    ----------
+    model : what runs
+    record : where, with a peak in fp32, such as one of `measure_host`
+    prompt : tokens prefilled [token]
+    context : S, tokens that the decode step attends to [token]
+
+    Returns
+    -------
+    {"prefill": the whole prompt [s], "decode": one step [s]}
+
+    Raises
+    ------
+    CostModelError
+        for a record without a peak in fp32
+
     Examples
     --------
     >>> from costmodel.zoo import load
@@ -117,6 +144,10 @@ def ideal_seconds(model: Model, record: Accelerator, *, prompt: int, context: in
     >>> {name: f"{1e3 * s:.1f} ms" for name, s in
     ...     ideal_seconds(load("smollm2-135m"), laptop, prompt=256, context=256).items()}
     {'prefill': '56.7 ms', 'decode': '11.0 ms'}
+
+    References
+    ----------
+    Williams et al., Roofline, CACM 52(4), 2009.
     """
     plan = Deployment(model, record, weights="fp32", cache="fp32", activations="fp32", compute="fp32")
     return {

@@ -17,12 +17,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Calibration:
-    """Fitted constants, and how wrong they were on measurements they had not seen.
+    r"""Fitted constants, and how wrong they were on measurements they had not seen.
 
     Attributes
     ----------
-    constants : by name; efficiencies as shares, overheads in seconds, offsets of software as factors
+    constants : by name; efficiencies as shares, overheads in seconds [s], offsets of software as factors
     error : {"hash": …, "source": …, "software": …}, each with "rows", "median" and "p90" of |predicted/measured − 1|
+
+    Examples
+    --------
+    >>> unseen = {"hash": {"median": 0.05, "p90": 0.23}, "source": {"median": 0.19, "p90": 0.49}}
+    >>> print(*Calibration({"bandwidth.16": 0.87}, unseen).stated_error.split(", "), sep="\n")
+    half of such forecasts
+    and nine of ten
+    were within 5% and 23% on rows set aside
+    19% and 49% on a source set aside
     """
 
     constants: Mapping[str, float]
@@ -38,7 +47,17 @@ class Calibration:
 
 @lru_cache(maxsize=1)
 def fitted() -> Calibration:
-    """The constants that come with the package (`python -m costmodel.evidence` fits them anew)."""
+    """The constants that come with the package (`python -m costmodel.evidence` fits them anew).
+
+    Returns
+    -------
+    Calibration, read once
+
+    Examples
+    --------
+    >>> 0.5 < fitted().constants["bandwidth.16"] < 1  # share of the recorded bandwidth that 16-bit weights get
+    True
+    """
     import tomllib
 
     record = tomllib.loads((files("costmodel") / "data" / "calibration.toml").read_text(encoding="utf-8"))

@@ -10,7 +10,20 @@ AVERAGE = "average"  # software of no known family: every offset is 1
 
 @dataclass(frozen=True)
 class Engine:
-    """What is known of the software: its family, and three traits (see data/software.toml)."""
+    """What is known of the software: its family, and three traits (see data/software.toml).
+
+    Attributes
+    ----------
+    family : whose fitted offsets apply; "average" has none
+    batching : "continuous" (prompts of newcomers are prefilled between the steps of the others) or "static"
+    launch : "fused" (few launches per layer, or one graph of them) or "eager" (many, from Python)
+    split : how devices share a model: "tensor" (every layer over all) or "layers" (one device after the other)
+
+    Examples
+    --------
+    >>> Engine()
+    Engine(family='average', batching='continuous', launch='fused', split='tensor')
+    """
 
     family: str = AVERAGE
     batching: str = "continuous"
@@ -27,6 +40,14 @@ def _families() -> dict[str, dict[str, Any]]:
 
 def engine(software: str = AVERAGE) -> Engine:
     """The family a software's name belongs to; an unknown name is average software.
+
+    Parameters
+    ----------
+    software : a family, or a name with or without a version that contains one of a family's words, in any case
+
+    Returns
+    -------
+    Engine
 
     Examples
     --------

@@ -33,8 +33,15 @@ class Setting:
     Attributes
     ----------
     accelerator : one device or the aggregate of several
-    weight_bits, cache_bits : nominal bits per weight and per cached element
+    weight_bits, cache_bits : nominal, per weight and per cached element [bit]
     engine : the software
+
+    Examples
+    --------
+    >>> from costmodel.hardware import accelerator
+    >>> here = Setting(accelerator("h100-sxm").times(2), weight_bits=4, cache_bits=16, engine=Engine("vllm"))
+    >>> here.precision, here.stored_bits, here.shards
+    ('4', 4.5, 2)
     """
 
     accelerator: Accelerator

@@ -20,7 +20,19 @@ UNKNOWN_LINK = {True: 300e9, False: 32e9}  # byte/s where no link is on record: 
 
 @dataclass(frozen=True)
 class Term:
-    """Part of a pass: its seconds if every constant were 1, and the power of each constant that multiplies them."""
+    """Part of a pass: its seconds if every constant were 1, and the power of each constant that multiplies them.
+
+    Attributes
+    ----------
+    name : what the time is spent on
+    base : with every constant at 1 [s]; where a constant itself is a time, how often it is spent
+    powers : exponent of each constant, by its name: −1 divides by an efficiency, 1 multiplies by a time
+
+    Examples
+    --------
+    >>> Term("cache", 2.0, {"bandwidth.cache": -1}).seconds({"bandwidth.cache": 0.8})
+    2.5
+    """
 
     name: str
     base: Number
@@ -56,13 +68,27 @@ def _computed(flops: Number, setting: Setting, powers: Mapping[str, float]) -> l
 
 
 def pass_terms(model: Model, ledger: Ledger, setting: Setting, *, sequences: Number, tokens: Number) -> list[Term]:
-    """The terms of one pass.
+    """The terms of a pass: weights, compute, cache, launches, step, sequences; on several devices all-reduce and link.
 
     Parameters
     ----------
     model, ledger : what runs, and its pass
     setting : where and how
-    sequences, tokens : B, and B·T
+    sequences : B [sequence]
+    tokens : B·T [token]
+
+    Returns
+    -------
+    list of Term; compute is left out where the device has no peak on record
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> from costmodel.calibration.engine import Engine
+    >>> model, here = load("8b"), Setting(accelerator("h100-sxm"), 16, 16, Engine())
+    >>> terms = pass_terms(model, model.decode(1, 1000), here, sequences=1, tokens=1)
+    >>> terms[0].name, f"{1e3 * terms[0].base:.3f} ms"  # 16 GB over 3.35 TB/s
+    ('weights', '4.776 ms')
     """
     device, family, n = setting.accelerator, setting.engine.family, setting.shards
     bandwidth = device.bandwidth * n / device.devices
@@ -94,6 +120,27 @@ def interruption_terms(
     """What the prompts of newcomers add to a step: each of the other B − 1 is replaced once in M steps.
 
     (B − 1)/M x the compute and the traffic between devices of one prefill.
+
+    Parameters
+    ----------
+    model, prefill : what runs, and the pass over one prompt
+    setting : where and how
+    batch : B [sequence]
+    prompt, generated : P, M, of each request [token]
+
+    Returns
+    -------
+    list of Term, to be added to those of a decode step
+
+    Examples
+    --------
+    >>> from costmodel import accelerator, load
+    >>> from costmodel.calibration.engine import Engine
+    >>> model, here = load("8b"), Setting(accelerator("h100-sxm"), 16, 16, Engine())
+    >>> prefill = model.prefill(1, 1000)
+    >>> (compute,) = interruption_terms(model, prefill, here, batch=9, prompt=1000, generated=100)
+    >>> compute.name, f"{compute.base / (prefill.flops / here.peak):.2f}"  # 8 newcomers in 100 steps
+    ("newcomers' compute", '0.08')
     """
     often, power = ratio(batch - 1, generated), {"interruption": 1}
     parts = [*_computed(prefill.flops, setting, power), *_moved(model, prompt, setting, power)]
@@ -101,7 +148,23 @@ def interruption_terms(
 
 
 def total_seconds(terms: Iterable[Term], constants: Mapping[str, float]) -> Number:
-    """√(weights² + compute²) + all the rest [s]: streaming and arithmetic overlap, though not perfectly."""
+    """√(weights² + compute²) + all the rest [s]: streaming and arithmetic overlap, though not perfectly.
+
+    Parameters
+    ----------
+    terms : of one pass
+    constants : by name; one that is not given counts as 1
+
+    Returns
+    -------
+    the time of the pass [s]
+
+    Examples
+    --------
+    >>> terms = [Term("weights", 3, {}), Term("compute", 4, {}), Term("step", 1, {"step": 1})]
+    >>> total_seconds(terms, {"step": 0.5})  # 5 + 0.5
+    5.5
+    """
     found = [(term.name, term.seconds(constants)) for term in terms]
     squares = sum(value**2 for name, value in found if name in OVERLAPPED)
     return squares**0.5 + sum(value for name, value in found if name not in OVERLAPPED)

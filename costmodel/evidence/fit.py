@@ -33,7 +33,21 @@ NOISE = 0.08  # relative scatter of a published figure that is nobody's fault
 
 
 def source_of(row: Measurement) -> str:
-    """The publication a row belongs to: its id without the number."""
+    """The publication a row belongs to: its id without the number.
+
+    Parameters
+    ----------
+    row : a measurement
+
+    Returns
+    -------
+    the id up to its last "-"
+
+    Examples
+    --------
+    >>> source_of(measurements()[0]), measurements()[0].id
+    ('gptfast', 'gptfast-001')
+    """
     return row.id.rsplit("-", 1)[0]
 
 
@@ -44,7 +58,21 @@ def family_of(row: Measurement) -> str:
 
 
 def fifth_of(row: Measurement) -> int:
-    """Which fifth its id hashes into, 0 to 4."""
+    """SHA-256(id) mod 5: which fifth a row falls into, the same on every machine.
+
+    Parameters
+    ----------
+    row : a measurement
+
+    Returns
+    -------
+    0 to 4
+
+    Examples
+    --------
+    >>> fifth_of(measurements()[0]), sorted({fifth_of(row) for row in measurements()})
+    (1, [0, 1, 2, 3, 4])
+    """
     return int(sha256(row.id.encode()).hexdigest(), 16) % 5
 
 
@@ -76,7 +104,17 @@ class Design:
 
 @lru_cache(maxsize=1)
 def training_rows() -> tuple[Measurement, ...]:
-    """Every row that can be forecast."""
+    """Every row of the project's table that can be forecast.
+
+    Returns
+    -------
+    tuple of Measurement, selected once
+
+    Examples
+    --------
+    >>> {row.phase for row in training_rows()} == {"decode", "prefill", "request", "throughput"}
+    True
+    """
     return tuple(row for row in measurements() if forecastable(row))
 
 
@@ -91,9 +129,24 @@ def fit(rows: Sequence[Measurement]) -> dict[str, float]:
     A row's loss is soft-L1 of its log error over the noise; a constant's is (log(constant/prior)/spread)². A family
     with few rows therefore stays near the average of all software.
 
+    Parameters
+    ----------
+    rows : measurements that can be forecast
+
+    Returns
+    -------
+    constants by name: efficiencies as shares, overheads in seconds [s], offsets as factors
+
+    Examples
+    --------
+    >>> found = fit(measurements()[:1])
+    >>> found["bandwidth.tpu"], found["link"]  # what a row on one A100 says nothing about stays at its prior
+    (1.0, 0.6)
+
     References
     ----------
-    SciPy's `least_squares`; maximum a posteriori with normal priors on logarithms.
+    SciPy's `least_squares` (https://docs.scipy.org/doc/scipy/reference/generated/scipy.optimize.least_squares.html);
+    maximum a posteriori with normal priors on logarithms.
     """
     from scipy.optimize import least_squares
 
@@ -124,14 +177,45 @@ def _soft(x: np.ndarray) -> np.ndarray:
 
 
 def errors(rows: Sequence[Measurement], constants: Mapping[str, float]) -> np.ndarray:
-    """|forecast/measured − 1| of each row."""
+    """|forecast/measured − 1| of each row.
+
+    Parameters
+    ----------
+    rows : measurements that can be forecast
+    constants : by name; one that is not given counts as 1
+
+    Returns
+    -------
+    (rows,), as shares of what was measured
+
+    Examples
+    --------
+    >>> from costmodel.calibration import fitted
+    >>> bool((errors(measurements()[:2], fitted().constants) < 0.2).all())
+    True
+    """
     names = list(constants)
     seconds = Design(rows, names).seconds(np.log([constants[name] for name in names]))[0]
     return np.abs(seconds / np.array([measured_seconds(row) for row in rows]) - 1)
 
 
 def held_out(group: Callable[[Measurement], Any], groups: Iterable[Any] | None = None) -> dict[Any, np.ndarray]:
-    """Errors on each group's decode rows with batch and lengths stated, under constants fitted to all other groups."""
+    """Errors on each group's decode rows with batch and lengths stated, under constants fitted to all other groups.
+
+    Parameters
+    ----------
+    group : what a row belongs to, such as `source_of`
+    groups : which of the groups to hold out, each in turn; None for every one
+
+    Returns
+    -------
+    {group: (rows,) of |forecast/measured − 1|}, without groups that have no such decode row; every group costs a fit
+
+    Examples
+    --------
+    >>> held_out(source_of, groups=["trtllm05ttft"])  # a source of prefills alone: nothing to judge
+    {}
+    """
     rows, found = training_rows(), {}
     for name in sorted({group(row) for row in rows}) if groups is None else groups:
         judged = [row for row in rows if group(row) == name and row.published_decode]
@@ -141,7 +225,21 @@ def held_out(group: Callable[[Measurement], Any], groups: Iterable[Any] | None =
 
 
 def summary(found: Iterable[np.ndarray]) -> dict[str, float]:
-    """Rows, median and 90th percentile of errors."""
+    """Rows, median and 90th percentile of errors.
+
+    Parameters
+    ----------
+    found : arrays of |forecast/measured − 1|, pooled
+
+    Returns
+    -------
+    {"rows": how many, "median": …, "p90": …}, the last two as shares, to four decimals
+
+    Examples
+    --------
+    >>> summary([np.array([0.1, 0.2]), np.array([0.3])])
+    {'rows': 3, 'median': 0.2, 'p90': 0.28}
+    """
     every = np.concatenate(list(found))
     median, p90 = (float(f"{np.quantile(every, q):.4f}") for q in (0.5, 0.9))
     return {"rows": len(every), "median": median, "p90": p90}

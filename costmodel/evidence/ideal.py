@@ -24,8 +24,17 @@ class Bound:
 
     Attributes
     ----------
-    measured, ideal : seconds of the same work [s]; ideal is None where the hardware is unknown
+    measured, ideal : time of the same work [s]; ideal is None where the hardware is unknown
     binds : "memory", "compute", or None where the hardware is unknown
+
+    Examples
+    --------
+    >>> Bound(measured=2.0, ideal=1.0, binds="memory").utilisation, Bound(measured=1.0, ideal=2.0).beaten
+    (0.5, True)
+
+    References
+    ----------
+    Williams et al., Roofline, CACM 52(4), 2009.
     """
 
     measured: float
@@ -48,6 +57,15 @@ def highest_peak(device: Accelerator, weight_bits: float | None = 16) -> float:
 
     16-bit arithmetic may accumulate in 16 bits where that is faster (consumer cards); weights of 8 bits may be
     multiplied in fp8 or int8, and those of 4 bits in fp4 as well. Wider weights are rounded to 16 bits at best.
+
+    Parameters
+    ----------
+    device : one accelerator
+    weight_bits : nominal, per weight [bit]; None counts as 16
+
+    Returns
+    -------
+    the largest of the peaks on record that weights of so many bits can use [FLOP/s]
 
     Examples
     --------
@@ -123,12 +141,25 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     row : a measurement
     bandwidth : share of the recorded bandwidth to allow; below 1, honest rows beat the bound
 
+    Returns
+    -------
+    Bound; where the row's hardware is "unknown" it has the measured time alone
+
+    Raises
+    ------
+    CostModelError
+        for a model or an accelerator of no known name, or a kernel whose name does not give three sizes
+
     Examples
     --------
     >>> from costmodel.evidence.table import measurements
     >>> found = bound(measurements()[0])
     >>> found.binds, round(found.utilisation, 3)
     ('memory', 0.683)
+
+    References
+    ----------
+    Williams et al., Roofline, CACM 52(4), 2009.
     """
     if row.hardware == UNKNOWN:
         return Bound(row.value)

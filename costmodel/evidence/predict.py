@@ -78,6 +78,15 @@ def forecast(row: Measurement, constants: Mapping[str, float] | None = None) -> 
     row : a decode, prefill, request or static throughput measurement
     constants : those that come with the package, unless others are given
 
+    Returns
+    -------
+    the time of all its passes: a step, a prefill, a whole request, or a whole static batch [s]
+
+    Raises
+    ------
+    CostModelError
+        for a row without batch, bits per weight or the lengths that its phase needs, or with names that are not known
+
     Examples
     --------
     >>> from costmodel.evidence.table import measurements

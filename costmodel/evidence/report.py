@@ -18,7 +18,15 @@ class Verdict:
     Attributes
     ----------
     row, bound : the measurement, and what could have been
-    forecast : seconds that the calibrated model expects; None where the row does not say enough [s]
+    forecast : time that the calibrated model expects [s]; None where the row does not say enough
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> row = replace(measurements()[0], value=2.0)
+    >>> verdict = Verdict(row, Bound(measured=2.0, ideal=1.0, binds="memory"), forecast=2.5)
+    >>> verdict.error, verdict.impossible
+    (0.25, False)
     """
 
     row: Measurement
@@ -38,7 +46,20 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Report:
-    """Verdicts on rows, in their order."""
+    """Verdicts on rows, in their order.
+
+    Attributes
+    ----------
+    verdicts : one for each row
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> row = replace(measurements()[0], value=2.0)
+    >>> report = Report((Verdict(row, Bound(2.0, 1.0), forecast=2.5), Verdict(row, Bound(2.0, 3.0), forecast=None)))
+    >>> report.median_error, len(report.impossible)  # the second beats its bound
+    (0.25, 1)
+    """
 
     verdicts: tuple[Verdict, ...]
 
@@ -68,6 +89,10 @@ def against_the_bound(
     rows : measurements; the project's own table unless given
     model, hardware : keep rows whose name contains this, in any case
 
+    Returns
+    -------
+    Report, with a verdict on each row kept
+
     Raises
     ------
     CostModelError
@@ -94,12 +119,32 @@ def against_the_bound(
 
 
 def check(path: str | os.PathLike[str]) -> Report:
-    """Verdicts on any CSV file of the same columns: is a row impossible, and how far off is the forecast?
+    r"""Verdicts on any CSV file of the same columns: is a row impossible, and how far off is the forecast?
+
+    Parameters
+    ----------
+    path : a CSV file, as `read` takes it
+
+    Returns
+    -------
+    Report, with a verdict on each row
 
     Raises
     ------
     CostModelError
         naming the file, the line and the cell that cannot be right, or the name that is not known
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from costmodel.evidence.layout import COLUMNS
+    >>> row = "x-1,llama-3-8b,h100-sxm,1,16,16,1,100,100,decode,0.004,s,mine,here,,"
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "mine.csv").write_text(",".join(COLUMNS) + "\n" + row)
+    ...     report = check(Path(folder, "mine.csv"))
+    >>> [verdict.row.id for verdict in report.impossible]  # 16 GB in 4 ms, from a memory that reads 3.35 TB/s
+    ['x-1']
     """
     verdicts = []
     for row in read(path):

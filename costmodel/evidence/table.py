@@ -25,13 +25,21 @@ class Measurement:
     ----------
     id, software, source, note : what it is called, what ran, where it was read, and what to know
     model, hardware, devices : what was served, and on how many of what
-    weight_bits, cache_bits : nominal bits per weight and cached element; None if not stated
-    batch, prompt, generated : sequences at once, tokens of each prompt, tokens generated; None if not stated
+    weight_bits, cache_bits : nominal, per weight and cached element [bit]; None if not stated
+    batch : sequences at once [sequence]; None if not stated
+    prompt, generated : of each request [token]; None if not stated
     phase : decode (value: seconds per step), prefill (seconds to the first token), request (seconds of a whole one),
         throughput (generated tokens per second of all devices), gemm (FLOP/s), gemv (byte/s), attention (seconds of one
         kernel), speculative (seconds per token)
-    value : in the unit of its phase: s, token/s, FLOP/s or byte/s
+    value : in the unit of its phase [s, token/s, FLOP/s or byte/s]
+    unit : that unit, as text
     excluded : why it is not an honest single-token measurement; empty for an honest one
+
+    Examples
+    --------
+    >>> row = measurements()[0]
+    >>> row.prompt, row.generated, row.context  # a step attends to 5 + 200/2 tokens on average
+    (5, 200.0, 105)
     """
 
     id: str
@@ -133,12 +141,30 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Measurement, ...]:
-    """Measurements of a CSV file, in this table's columns or in those of a published list (metric, value, unit, …).
+    r"""Measurements of a CSV file, in this table's columns or in those of a published list (metric, value, unit, …).
+
+    Parameters
+    ----------
+    path : a CSV file in UTF-8 whose first line names the columns
+
+    Returns
+    -------
+    tuple of Measurement, in the order of the file
 
     Raises
     ------
     CostModelError
         naming the file, the line, the cell and what would be accepted
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> row = "x-1,llama-3-8b,h100-sxm,1,16,16,1,100,100,decode,0.007,s,mine,here,,"
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "mine.csv").write_text(",".join(COLUMNS) + "\n" + row)
+    ...     found = read(Path(folder, "mine.csv"))
+    >>> found[0].model, found[0].value, found[0].honest
+    ('llama-3-8b', 0.007, True)
     """
     path = Path(path)
     found: dict[str, Measurement] = {}
@@ -162,6 +188,10 @@ def read(path: str | os.PathLike[str]) -> tuple[Measurement, ...]:
 @lru_cache(maxsize=1)
 def measurements() -> tuple[Measurement, ...]:
     """The project's own table of published measurements.
+
+    Returns
+    -------
+    tuple of Measurement, read once
 
     Examples
     --------

@@ -27,11 +27,16 @@ class Calculator:
     Parameters
     ----------
     model : a preset
-    context, batch : tokens per request, requests at once
-    weights, cache : number formats
+    context, batch : tokens per request [token], requests at once
+    weights, cache : number formats; weights may be "stored", as the model's own are
     hardware : an accelerator
     tensor : devices that share the model; memory is then that of one of them
     free : share of the memory kept free [%]
+
+    Raises
+    ------
+    UnknownNameError
+        for an accelerator that is not on record; other settings are refused when an answer is asked for
 
     Examples
     --------

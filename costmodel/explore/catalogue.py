@@ -130,12 +130,18 @@ class Skeletons:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Models and accelerators for one page.
+    """Models and accelerators for one page; `Catalogue.of` takes them by name, `script` prints them as JavaScript.
 
     Parameters
     ----------
     models : by the name the page calls them
     accelerators : likewise
+
+    Examples
+    --------
+    >>> few = Catalogue.of(["8b"], ["h100-sxm"])
+    >>> list(few.models), few.accelerators["h100-sxm"].capacity
+    (['8b'], 80000000000)
     """
 
     models: Mapping[str, Model]

@@ -35,6 +35,10 @@ def page(catalogue: Catalogue | None = None, **settings: Any) -> str:
     catalogue : models and accelerators to choose from; everything on record if None
     settings : what it opens with: model, on, batch, context, weights, cache, free [%], price [$/hour]
 
+    Returns
+    -------
+    one HTML document that loads nothing else
+
     Examples
     --------
     >>> page(Catalogue.of(["8b"], ["h100-sxm"]), batch=16).startswith("<!DOCTYPE html>")

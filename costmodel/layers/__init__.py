@@ -12,7 +12,8 @@ from costmodel.layers.stated import StatedWeights
 if TYPE_CHECKING:
     from costmodel.layers.latent import LatentAttention
     from costmodel.layers.moe import Moe, distinct_experts
-    from costmodel.layers.recurrent import GatedDelta, LinearAttention, Mamba, Mamba2
+    from costmodel.layers.recurrent import GatedDelta, LinearAttention
+    from costmodel.layers.state_space import Mamba, Mamba2
 
 __all__ = [
     "Attention", "Embedding", "GatedDelta", "LatentAttention", "LinearAttention", "Mamba", "Mamba2", "Mlp", "Moe",
@@ -23,7 +24,8 @@ __all__ = [
 _LATER = {
     "latent": ("LatentAttention",),
     "moe": ("Moe", "distinct_experts"),
-    "recurrent": ("GatedDelta", "LinearAttention", "Mamba", "Mamba2"),
+    "recurrent": ("GatedDelta", "LinearAttention"),
+    "state_space": ("Mamba", "Mamba2"),
 }
 
 

@@ -24,16 +24,36 @@ class Attention(Layer):
 
     Attributes
     ----------
-    width, heads, kv_heads, head_width : D, N, K, H
-    window : W, the keys a query may see, itself included; None for all
-    chunk : length of the blocks of positions that a query cannot see beyond (chunked local attention); None for none
+    width, head_width : D, H [element]
+    heads, kv_heads : number of query heads N and of key/value heads K
+    window : W, the keys a query may see, itself included [token]; None for all
+    chunk : length of the blocks of positions that a query cannot see beyond (chunked local attention) [token]; None for
+        none
     qkv_bias, out_bias : whether the projections have biases
     qk_norm : whether queries and keys are normalised per head, with learned gains of width H each
     rope : whether queries and keys are rotated by their positions
     sinks : whether each query head has a learned score to attend to nothing with
     output_gate : whether the query projection also makes a gate for the output
-    borrows_kv : whether the keys and values are those of an earlier layer (cross-layer attention, Brandon et al.,
-        2405.12981): no projections and no cache of its own, but the same reads
+    borrows_kv : whether the keys and values are those of an earlier layer (cross-layer attention): no projections and
+        no cache of its own, but the same reads
+
+    Raises
+    ------
+    CostModelError
+        when N is not a multiple of K
+
+    Examples
+    --------
+    >>> Attention().params
+    2*D*H*K + 2*D*H*N
+    >>> layer = Attention(4096, heads=32, kv_heads=8, head_width=128, window=4096)
+    >>> layer.params, layer.cache_elements(10_000)  # of 10,000 tokens the window keeps 4096
+    (41943040, 8388608)
+
+    References
+    ----------
+    Vaswani et al., Attention is all you need, 1706.03762, section 3.2; Ainslie et al., GQA, 2305.13245, section 2;
+    Brandon et al., cross-layer attention, 2405.12981.
     """
 
     residual = "attention residual"
@@ -132,8 +152,19 @@ def attention(
 
     Parameters
     ----------
-    heads, kv_heads, head_width : N, K (None: K = N) and H (None: D/N)
+    heads : N, the number of query heads
+    kv_heads : K, the number of key/value heads; None: K = N
+    head_width : H [element]; None: D/N
     causal : count only the pairs that the mask leaves, T·S − T(T−1)/2
+
+    Returns
+    -------
+    Ledger with flops [FLOP], bytes [byte] and intensity [FLOP/byte]; the projections are left out
+
+    Raises
+    ------
+    CostModelError
+        when N is not a multiple of K
 
     Examples
     --------

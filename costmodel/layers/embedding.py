@@ -16,8 +16,16 @@ class Embedding(Layer):
 
     Attributes
     ----------
-    vocab, width : V (or the most positions, for a table of learned positions) and D
-    name : what its row is called
+    vocab : V, number of rows: the vocabulary, or the most positions for a table of learned positions
+    width : D [element]
+    name : what its row of the ledger is called
+
+    Examples
+    --------
+    >>> from costmodel.passes import ForwardPass
+    >>> table = Embedding(32_000, 4096)
+    >>> table.params, table.ledger(ForwardPass(batch=1, tokens=1, context=10)).elements("weight")
+    (131072000, 4096)
     """
 
     vocab: Number = V
@@ -42,8 +50,21 @@ class Unembedding(Layer):
 
     Attributes
     ----------
-    vocab, width, tied : V, D, and whether the matrix is the embedding's
+    vocab : V, number of tokens that it scores
+    width : D [element]
+    tied : whether the matrix is the embedding's
     bias : whether each token has a bias
+
+    Examples
+    --------
+    >>> from costmodel.passes import ForwardPass
+    >>> head = Unembedding(tied=True)
+    >>> head.params, head.ledger(ForwardPass()).flops, head.ledger(ForwardPass(head="all")).flops
+    (0, 2*B*D*V, 2*B*D*T*V)
+
+    References
+    ----------
+    Press and Wolf, Using the output embedding to improve language models, 1608.05859 (tied weights).
     """
 
     vocab: Number = V

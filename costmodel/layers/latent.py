@@ -21,11 +21,25 @@ class LatentAttention(Layer):
 
     Attributes
     ----------
-    width, heads, latent, rotary : D, N, C, R
-    key_width, value_width : H, the unrotated part of a key, and U
-    query_latent : width of the queries' own latent; None projects directly
+    width : D [element]
+    heads : N, number of query heads
+    latent, rotary : C, R, what each token leaves in the cache [element]
+    key_width, value_width : H, the unrotated part of a key, and U [element]
+    query_latent : q, width of the queries' own latent [element]; None projects directly
     absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so when
         one token is decoded, where expanding the cache would cost S times as much
+
+    Examples
+    --------
+    >>> LatentAttention(latent=512, rotary=64).cache_elements(1000)
+    576000
+    >>> from costmodel.layers import Attention
+    >>> Attention(heads=128, kv_heads=128, head_width=128).cache_elements(1000)  # as many heads without a latent
+    32768000
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V2, 2405.04434, section 2.1.
     """
 
     residual = "attention residual"

@@ -15,9 +15,20 @@ class Mlp(Layer):
 
     Attributes
     ----------
-    width, hidden : D, F
+    width, hidden : D, F [element]
     gated : whether a gate multiplies the up projection
     bias : whether every matrix has a bias
+
+    Examples
+    --------
+    >>> Mlp().params, Mlp(4096, 14336).params
+    (3*D*F, 176160768)
+    >>> Mlp(4, 8, gated=False, bias=True).params  # 2·4·8, and 8 + 4 biases
+    76
+
+    References
+    ----------
+    Vaswani et al., 1706.03762, section 3.3 (plain); Shazeer, GLU variants improve transformer, 2002.05202, section 2.
     """
 
     residual = "mlp residual"
@@ -58,6 +69,14 @@ def mlp(*, gated: bool = True) -> Ledger:
 
     FLOPs = 6·B·T·D·F; bytes = 4·B·T·D + 4·B·T·F + 6·D·F at 16 bit; intensity tends to B·T as D and F grow.
     Without the gate: 4·B·T·D·F and 4·B·T·D + 2·B·T·F + 4·D·F.
+
+    Parameters
+    ----------
+    gated : whether a gate multiplies the up projection
+
+    Returns
+    -------
+    Ledger with flops [FLOP], bytes [byte] and intensity [FLOP/byte]
 
     Examples
     --------

@@ -19,10 +19,21 @@ from costmodel.symbols import A, E
 def distinct_experts(experts: Number, active: Number, tokens: Number) -> Number:
     """E·(1 − (1 − A/E)^tokens), the experts that a pass is expected to read.
 
+    Each token is taken to choose A of the E independently and evenly; where the choice is uneven, fewer are read.
+
+    Parameters
+    ----------
+    experts, active : E, A; number of experts stored, and of those that one token is sent to
+    tokens : B·T, of the whole pass [token]
+
+    Returns
+    -------
+    number of distinct experts on average: A for one token, towards E for many
+
     Examples
     --------
-    >>> distinct_experts(8, 2, 1), round(distinct_experts(8, 2, 16), 3)
-    (2.0, 7.92)
+    >>> distinct_experts(8, 2, 1), distinct_experts(8, 2, 2), round(distinct_experts(8, 2, 16), 3)
+    (2.0, 3.5, 7.92)
     """
     return experts * (1 - (1 - active / experts) ** tokens)
 
@@ -34,12 +45,28 @@ class Moe(Layer):
     Attributes
     ----------
     expert : one expert, an Mlp of widths D and F
-    experts, active : E, A
-    shared : an Mlp that every token uses
+    experts, active : E, A; number of experts stored, and of those that one token is sent to
+    shared : an Mlp that every token uses; None for none
     shared_gate : whether a learned gate of width D scales the shared expert
     router_bias : whether the router has biases
-    scored : experts that the router scores; more than E where a device holds only some of them
-    gathered : devices whose tokens meet in these experts (data-parallel attention)
+    scored : number of experts that the router scores, more than E where a device holds only some; None: E
+    gathered : number of devices whose tokens meet in these experts (data-parallel attention)
+
+    Raises
+    ------
+    CostModelError
+        when A exceeds E
+
+    Examples
+    --------
+    >>> mixture = Moe(Mlp(4, 8), experts=8, active=2)
+    >>> mixture.params, mixture.active_params  # 8 or 2 experts of 3·4·8, and a router of 4·8
+    (800, 224)
+
+    References
+    ----------
+    Shazeer et al., The sparsely-gated mixture-of-experts layer, 1701.06538, section 2; Fedus et al., Switch
+    Transformers, 2101.03961.
     """
 
     residual = "mlp residual"

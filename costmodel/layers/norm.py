@@ -15,9 +15,19 @@ class Norm(Layer):
 
     Attributes
     ----------
-    width : D
-    name : what its row is called
+    width : D [element]
+    name : what its row of the ledger is called
     gain, bias : whether it has learned gains, and biases beside them (layer norm)
+
+    Examples
+    --------
+    >>> from costmodel.passes import ForwardPass
+    >>> Norm().params, Norm(bias=True).params, Norm().ledger(ForwardPass()).bytes
+    (D, 2*D, 4*B*D*T + 2*D)
+
+    References
+    ----------
+    Zhang and Sennrich, Root mean square layer normalization, 1910.07467; Ba et al., Layer normalization, 1607.06450.
     """
 
     width: Number = D

@@ -12,7 +12,23 @@ from costmodel.symbols import H, K, params
 
 @dataclass(frozen=True)
 class StatedWeights(Layer):
-    """All weights as one matrix: 2·params FLOPs per token, params elements read per pass."""
+    """All weights as one matrix: 2·params FLOPs per token, params elements read per pass.
+
+    Attributes
+    ----------
+    stated : params, the number of stored parameters
+
+    Examples
+    --------
+    >>> from costmodel.passes import ForwardPass
+    >>> pass_of_one = StatedWeights(7 * 10**9).ledger(ForwardPass(batch=1, tokens=1, context=1))
+    >>> pass_of_one.flops, pass_of_one.bytes
+    (14000000000, 14000000000)
+
+    References
+    ----------
+    Kaplan et al., Scaling laws, 2001.08361, section 2.1.
+    """
 
     stated: Number = params
 
@@ -24,7 +40,18 @@ class StatedWeights(Layer):
 
 @dataclass(frozen=True)
 class StatedCache(Layer):
-    """K key/value heads of width H whose query heads are unknown: cache traffic is counted, attention FLOPs are not."""
+    """K key/value heads of width H whose query heads are unknown: cache traffic is counted, attention FLOPs are not.
+
+    Attributes
+    ----------
+    kv_heads : K, number of key/value heads
+    head_width : H [element]
+
+    Examples
+    --------
+    >>> StatedCache(kv_heads=8, head_width=128).cache_elements(1000)
+    2048000
+    """
 
     kv_heads: Number = K
     head_width: Number = H

@@ -11,7 +11,8 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.layers import Attention, Embedding, LatentAttention, Mlp, Moe, Norm, StatedWeights, Unembedding
 from costmodel.layers._layer import Layer
-from costmodel.layers.recurrent import GatedDelta, LinearAttention, Mamba, Mamba2
+from costmodel.layers.recurrent import GatedDelta, LinearAttention
+from costmodel.layers.state_space import Mamba, Mamba2
 from costmodel.layers.stated import StatedCache
 from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_gather, all_reduce, all_to_all, collective

@@ -18,10 +18,26 @@ def _rate(rate: float) -> float:
 def poisson_arrivals(rate: float, requests: int, seed: int = 0) -> np.ndarray:
     """Arrival times whose gaps are independent and exponential with mean 1/rate; the first at 0 [s].
 
+    Parameters
+    ----------
+    rate : mean arrivals per second [request/s]
+    requests : how many
+    seed : of the chance; the same seed gives the same times
+
+    Returns
+    -------
+    (requests,), never decreasing [s]
+
+    Raises
+    ------
+    CostModelError
+        for a rate that is not above 0 and finite, fewer than one request, or a negative seed
+
     Examples
     --------
-    >>> poisson_arrivals(2.0, 3, seed=1).round(3).tolist()
-    [0.0, 0.154, 2.842]
+    >>> times = poisson_arrivals(2.0, 100_001, seed=1)
+    >>> float(times[0]), round(float(times[-1]) / 100_000, 2)  # 100,000 gaps of half a second on average
+    (0.0, 0.5)
     """
     count: int = whole(requests, "requests", limit=10**8)
     rng = np.random.default_rng(whole(seed, "seed", at_least=0))
@@ -32,10 +48,27 @@ def poisson_arrivals(rate: float, requests: int, seed: int = 0) -> np.ndarray:
 def burst_arrivals(rate: float, requests: int, burst: int, seed: int = 0) -> np.ndarray:
     """Bursts of `burst` requests at once, Poisson in time, at `rate` requests/s in all; the first at 0 [s].
 
+    Parameters
+    ----------
+    rate : mean arrivals per second, over all bursts [request/s]
+    requests : how many; the last burst may be smaller
+    burst : requests that arrive at once
+    seed : of the chance; the same seed gives the same times
+
+    Returns
+    -------
+    (requests,), never decreasing [s]
+
+    Raises
+    ------
+    CostModelError
+        for a rate that is not above 0 and finite, a burst or requests below 1, or a negative seed
+
     Examples
     --------
-    >>> burst_arrivals(2.0, 5, burst=2, seed=1).round(3).tolist()
-    [0.0, 0.0, 0.308, 0.308, 5.684]
+    >>> times = burst_arrivals(2.0, 5, burst=2, seed=1)
+    >>> np.unique(times, return_counts=True)[1].tolist()
+    [2, 2, 1]
     """
     burst, requests = whole(burst, "burst", limit=10**8), whole(requests, "requests", limit=10**8)
     return np.repeat(poisson_arrivals(_rate(rate) / burst, -(-requests // burst), seed), burst)[:requests]
@@ -108,15 +141,30 @@ def synthetic_trace(
     ----------
     like : "azure-conversation", "azure-code" or "mooncake-conversation", which also shares blocks
     requests : how many
-    rate : requests/s; the published one unless given
+    rate : mean arrivals per second [request/s]; the published one unless given
     burst : requests that arrive at once
-    seed : of the chance
+    seed : of the chance; the same seed gives the same trace
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    UnknownNameError
+        for a trace of another name
+    CostModelError
+        for a rate that is not above 0 and finite, a burst or requests below 1, or a negative seed
 
     Examples
     --------
     >>> trace = synthetic_trace(requests=20_000)
     >>> round(trace.rate, 1), round(float(trace.prompt.mean()), -1), round(float(trace.output.mean()), -1)
     (5.6, 1170.0, 210.0)
+
+    References
+    ----------
+    Patel et al., Splitwise, ISCA 2024 (Azure LLM inference trace 2023); Qin et al., Mooncake, FAST 2025.
     """
     if like not in TRACES:
         raise unknown_name("trace", like, TRACES)

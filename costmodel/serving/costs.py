@@ -76,6 +76,11 @@ class PassCosts:
     lines, breaks : the three; whether any of them breaks
     mixture : whether there are experts
 
+    Raises
+    ------
+    CostModelError
+        for a textbook deployment, or a model whose pass does not split into what is shared and what each sequence adds
+
     Examples
     --------
     >>> from costmodel import accelerator, load

@@ -132,14 +132,21 @@ def interval_formulas(deployment: Deployment) -> dict[str, Expr]:
     Returns
     -------
     {"memory": Σ memory seconds over S … S + M − 1 [s], "compute": Σ compute seconds [s],
-    "crossover": the step index i at which both take equally long}
+    "crossover": the step index i at which both take equally long, where there is one}
+
+    Raises
+    ------
+    CostModelError
+        for a model with sliding windows or chunks, whose step is linear only in pieces
 
     Examples
     --------
     >>> from costmodel import accelerator, load
-    >>> formulas = interval_formulas(Deployment(load("llama-3-8b"), accelerator("h100-sxm")))
-    >>> sorted(formulas), sorted(s.name for s in formulas["memory"].free_symbols)
-    (['compute', 'crossover', 'memory'], ['B', 'M', 'S'])
+    >>> deployment = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
+    >>> formulas = interval_formulas(deployment)
+    >>> step = deployment.decode(B, S).timing.memory_seconds
+    >>> expand(formulas["memory"].subs(M, 2) - step - step.subs(S, S + 1))  # two steps are a step at S and one at S + 1
+    0
     """
     step = deployment.decode(B, S).timing
     sides = {name: expand(getattr(step, f"{name}_seconds").subs(S, S + index)) for name in ("memory", "compute")}

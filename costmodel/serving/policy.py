@@ -14,28 +14,40 @@ class Policy:
     """How a replica batches its requests.
 
     static: a batch is prefilled together and its slots are held until the longest answer is done. continuous: whoever
-    waits is prefilled in a pass of its own as soon as there is room, and joins (Orca, OSDI 2022; prefill first, as in
-    vLLM). chunked: prompts are cut into pieces that ride along with the decoding sequences (Sarathi-Serve,
-    2403.02310). disaggregated: prompts on one accelerator, answers on another (DistServe, 2401.09670; Splitwise).
+    waits is prefilled in a pass of its own as soon as there is room, and joins (Orca; prefill first, as in vLLM).
+    chunked: prompts are cut into pieces that ride along with the decoding sequences (Sarathi-Serve). disaggregated:
+    prompts on one accelerator, answers on another (DistServe, Splitwise).
 
     Attributes
     ----------
     kind : one of the four
-    slots : sequences at once, at most
-    prefill_tokens : prompt tokens in one pass of prefill, at most, beyond the first prompt
-    chunk : tokens of one pass when prompts are cut, the decoding sequences' included
+    slots : sequences at once, at most [sequence]
+    prefill_tokens : prompt tokens in one pass of prefill, at most, beyond the first prompt [token]
+    chunk : tokens of one pass when prompts are cut, the decoding sequences' included [token]
     preemption : None reserves room for the whole answer before it begins. Otherwise sequences begin as soon as their
         prompt and one more token of everyone fit; when memory runs out the last in line gives way, its cache thrown
         away ("recompute") or moved out over the link and back ("swap")
-    block : tokens of a block of cache; memory is given out in whole blocks
+    block : tokens of a block of cache [token]; memory is given out in whole blocks
     link : what moves caches off the device and between devices [byte/s]; PCIe 5.0 x16 unless given
     prefix_blocks : where a trace knows its blocks, how many of past prompts are kept for reuse, at most; they lie
         outside the cache budget and reading them back is taken as free. 0 keeps none, None forgets none
+
+    Raises
+    ------
+    UnknownNameError
+        for another kind
+    CostModelError
+        for another preemption, static batching with any, a count that is not whole and above 0, or a link that is not
 
     Examples
     --------
     >>> Policy(kind="chunked", chunk=256).slots
     256
+
+    References
+    ----------
+    Yu et al., Orca, OSDI 2022; Kwon et al., PagedAttention, 2309.06180, section 4; Agrawal et al., Sarathi-Serve,
+    2403.02310; Zhong et al., DistServe, 2401.09670; Patel et al., Splitwise, ISCA 2024.
     """
 
     kind: str = "continuous"
@@ -64,11 +76,27 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Slo:
-    """Service-level objective: limits that a request must keep to count as goodput [s]; None for no limit.
+    """Service-level objective: limits that a request must keep to count as goodput; None for no limit.
 
     Attributes
     ----------
-    ttft, tpot, e2e : time to first token, time per output token after it, time to the last token
+    ttft : time to first token, from arrival [s]
+    tpot : time per output token after the first [s]
+    e2e : time to the last token, from arrival [s]
+
+    Raises
+    ------
+    CostModelError
+        for a limit that is not above 0
+
+    Examples
+    --------
+    >>> Slo(ttft=0.5, tpot=0.05)
+    Slo(ttft=0.5, tpot=0.05, e2e=None)
+
+    References
+    ----------
+    Zhong et al., DistServe, 2401.09670 (goodput).
     """
 
     ttft: float | None = None

@@ -91,12 +91,34 @@ def _azure_seconds(text: str, day: list[datetime]) -> float:
 
 
 def read_azure(path: str | Path) -> Trace:
-    """Read an Azure 2023 trace: a CSV with the columns TIMESTAMP, ContextTokens and GeneratedTokens.
+    r"""Read an Azure 2023 trace: a CSV with the columns TIMESTAMP, ContextTokens and GeneratedTokens.
+
+    Parameters
+    ----------
+    path : a CSV file in UTF-8; other columns are left out
+
+    Returns
+    -------
+    Trace, whose first request arrives at 0
 
     Raises
     ------
     CostModelError
         with file and line, for a missing column, a bad number, time going backwards, an empty file, half a line
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16 09:00:00,100,10", "2023-11-16 09:00:01.5,200,20"]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "azure.csv").write_text("\n".join(rows))
+    ...     trace = read_azure(Path(folder, "azure.csv"))
+    >>> trace.arrival.tolist(), trace.prompt.tolist(), trace.output.tolist()
+    ([0.0, 1.5], [100, 200], [10, 20])
+
+    References
+    ----------
+    Patel et al., Splitwise, ISCA 2024.
     """
     path = Path(path)
     text = _lines(path)
@@ -141,12 +163,36 @@ def _mooncake_line(text: str) -> Line:
 
 
 def read_mooncake(path: str | Path) -> Trace:
-    """Read a Mooncake trace: one JSON object a line, with the blocks that prompts share.
+    r"""Read a Mooncake trace: one JSON object a line, with the blocks that prompts share.
+
+    Parameters
+    ----------
+    path : a JSONL file in UTF-8, with timestamp [ms], input_length, output_length [token] and hash_ids, one for each
+        block of 512 tokens of the prompt
+
+    Returns
+    -------
+    Trace with blocks, whose first request arrives at 0
 
     Raises
     ------
     CostModelError
         with file and line, for a missing key, a bad number, time going backwards, an empty file, half a line
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> about = {"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [0, 1]}
+    >>> lines = [json.dumps(about), json.dumps(about | {"timestamp": 1500, "hash_ids": [0, 2]})]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "mooncake.jsonl").write_text("\n".join(lines))
+    ...     trace = read_mooncake(Path(folder, "mooncake.jsonl"))
+    >>> trace.arrival.tolist(), trace.blocks
+    ([0.0, 1.5], [[0, 1], [0, 2]])
+
+    References
+    ----------
+    Qin et al., Mooncake, FAST 2025.
     """
     path = Path(path)
     return _collected(path, ((n, partial(_mooncake_line, line)) for n, line in enumerate(_lines(path), 1)), blocks=True)
@@ -156,7 +202,31 @@ READERS = {".csv": read_azure, ".jsonl": read_mooncake}
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace by the ending of its name: .csv as Azure's, .jsonl as Mooncake's."""
+    r"""Read a trace by the ending of its name: .csv as Azure's, .jsonl as Mooncake's.
+
+    Parameters
+    ----------
+    path : a file, as `read_azure` or `read_mooncake` takes it
+
+    Returns
+    -------
+    Trace, whose first request arrives at 0
+
+    Raises
+    ------
+    CostModelError
+        for another ending, or what the reader refuses
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16 09:00:00,100,10", "2023-11-16 09:00:01.5,200,20"]
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "azure.csv").write_text("\n".join(rows))
+    ...     trace = read_trace(Path(folder, "azure.csv"))
+    >>> trace.arrival.tolist(), trace.prompt.tolist(), trace.output.tolist()
+    ([0.0, 1.5], [100, 200], [10, 20])
+    """
     reader = READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise CostModelError(f"{path}: a trace is a .csv like Azure's or a .jsonl like Mooncake's")

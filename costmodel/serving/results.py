@@ -29,7 +29,7 @@ class ServingResult:
     Attributes
     ----------
     trace : the requests
-    first_s, last_s : when each one's first and last token were out; nan where rejected [s]
+    first_s, last_s : when each one's first and last token were out, (requests,); nan where rejected [s]
     rejected : request -> the reason
     devices : accelerators that served, those of every replica
     replicas : that shared the work
@@ -38,6 +38,18 @@ class ServingResult:
     busy_s, held_byte_s : replica-seconds in passes [s]; integral of the bytes held by caches in passes [byte·s]
     steps, events, preempted : passes over the model; times a replica had to think; sequences that gave way
     prefix_hit_ratio : blocks of prompts reused/all; None where not known
+
+    Examples
+    --------
+    >>> found = ServingResult(
+    ...     Trace([0.0, 10.0], [100, 100], [11, 1]), first_s=np.array([1.0, 12.0]), last_s=np.array([3.0, 12.0]),
+    ...     rejected={}, devices=1, replicas=1, budget_bytes=100, peak_cache_bytes=10, busy_s=6.0, held_byte_s=60.0,
+    ...     steps=12, events=3, preempted=0, prefix_hit_ratio=None,
+    ... )
+    >>> found.ttft_s.tolist(), found.tpot_s.tolist(), found.tokens_per_s, found.utilisation
+    ([1.0, 2.0], [0.2, nan], 1.0, 0.5)
+    >>> found.met(Slo(ttft=1.5)).tolist()
+    [True, False]
     """
 
     trace: Trace

@@ -52,12 +52,19 @@ def simulate(
         given as its PassCosts, derived once
     replicas : copies of the deployment (those that decode, when disaggregated)
     prefill_replicas : copies that prefill, when disaggregated; as many as decode unless given
-    compiled : use the compiled core (extra "fast"), which serves the continuous policy
+    compiled : use the compiled core (extra "fast"), which serves the continuous policy without preemption, priorities,
+        shared blocks or windows
     progress : told (answers done, requests) now and then
 
     Returns
     -------
     ServingResult
+
+    Raises
+    ------
+    CostModelError
+        for replicas that are not whole and above 0, weights that do not fit, or, compiled, a policy or a trace that the
+        compiled core does not serve
 
     Examples
     --------
@@ -66,6 +73,10 @@ def simulate(
     >>> result = simulate(Trace([0.0, 0.001], [1000, 500], [100, 200]), d)
     >>> result.steps, result.served, round(1e3 * result.makespan_s)
     (201, 2, 922)
+
+    References
+    ----------
+    Yu et al., Orca, OSDI 2022 (batches that change from pass to pass).
     """
     replicas = whole(replicas, "replicas", limit=10**6)
     costs = deployment if isinstance(deployment, PassCosts) else PassCosts(deployment)

@@ -15,7 +15,20 @@ from costmodel.sizing import Deployment
 
 @dataclass(frozen=True)
 class Point:
-    """One simulation of a study: what was served how, and the summary of what came of it."""
+    """One simulation of a study: what was served how, and the summary of what came of it.
+
+    Attributes
+    ----------
+    deployment, policy : the names the study gave them
+    rate : mean arrivals per second [request/s]
+    summary : as `ServingResult.summary` says it
+
+    Examples
+    --------
+    >>> point = Point("8B on one H100", "continuous", 2.0, {"goodput": 1.5})
+    >>> point.summary["goodput"] / point.rate
+    0.75
+    """
 
     deployment: str
     policy: str
@@ -47,7 +60,7 @@ def serving_study(
     ----------
     trace : the requests, whose arrivals are sped up or slowed down to each rate
     deployments, policies : by name
-    rates : requests/s
+    rates : mean arrivals per second [request/s]
     slo : limits for goodput
     replicas : of each deployment
     client : a dask.distributed Client to compute on; joblib on this machine unless given
@@ -56,6 +69,11 @@ def serving_study(
     Returns
     -------
     list of Point, the same whatever computed it
+
+    Raises
+    ------
+    CostModelError
+        for a trace whose requests all arrive at once, as one alone does, or, without a client, where joblib is missing
 
     Examples
     --------

@@ -26,11 +26,16 @@ class Trace:
 
     Attributes
     ----------
-    arrival : when each arrives, never decreasing [s]
-    prompt, output : tokens of its prompt and of its answer, at least 1
-    priority : smaller is served first; None: all alike
+    arrival : when each arrives, (requests,), never decreasing [s]
+    prompt, output : tokens of its prompt and of its answer, (requests,), at least 1 [token]
+    priority : (requests,), smaller is served first; None: all alike
     blocks : the ids of each prompt's blocks, equal where the text up to there is equal; None: not known
-    block_tokens : tokens of a block
+    block_tokens : tokens of a block [token]
+
+    Raises
+    ------
+    CostModelError
+        naming the column, for no requests, times that go backwards, or counts that are not whole numbers in range
 
     Examples
     --------
@@ -87,9 +92,22 @@ class Trace:
 def block_hit_ratio(trace: Trace) -> float:
     """Blocks whose prefix was seen before/all blocks, with a cache that never forgets.
 
+    Parameters
+    ----------
+    trace : requests that know the blocks of their prompts
+
+    Returns
+    -------
+    a share of all blocks, from 0 to 1
+
+    Raises
+    ------
+    CostModelError
+        for a trace without blocks
+
     Examples
     --------
-    >>> block_hit_ratio(Trace([0.0, 1.0], [1024, 1024], [1, 1], blocks=[[0, 1], [0, 2]]))
+    >>> block_hit_ratio(Trace([0.0, 1.0], [1024, 1024], [1, 1], blocks=[[0, 1], [0, 2]]))  # 0 again, of 0, 1, 0, 2
     0.25
     """
     if trace.blocks is None:

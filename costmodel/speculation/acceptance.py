@@ -4,11 +4,11 @@ The closed form assumes that every draft passes on its own with probability α. 
 an estimate; what is certain is 1 to γ + 1 tokens per pass. (Leviathan et al., 2211.17192, whose letters these are.)
 """
 
-from sympy import E, Eq, Expr, Integer, LambertW, Piecewise, diff, log
+from sympy import Eq, Expr, Integer, Piecewise, diff
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, is_plain, ratio, smallest, whole
-from costmodel.symbols import alpha, cost_ratio, gamma
+from costmodel.symbols import alpha, gamma
 
 
 def checked_share(name: str, value: Number) -> Number:
@@ -25,12 +25,17 @@ def expected_tokens(alpha: Number = alpha, gamma: Number = gamma) -> Number:
 
     Parameters
     ----------
-    alpha : acceptance rate
-    gamma : drafts per round, a whole number or a symbol
+    alpha : α, the probability that a draft passes: a number from 0 to 1 or a symbol
+    gamma : γ, drafts per round [token]: a whole number or a symbol
 
     Returns
     -------
-    tokens per pass of the target
+    tokens per pass of the target [token]
+
+    Raises
+    ------
+    CostModelError
+        for α outside 0 … 1, or a γ that is not whole or is below 0
 
     Examples
     --------
@@ -56,6 +61,20 @@ def expected_tokens(alpha: Number = alpha, gamma: Number = gamma) -> Number:
 def sensitivity(alpha: Number = alpha, gamma: Number = gamma) -> Number:
     """dE/dα: tokens per pass that a better draft buys, per unit of acceptance; γ(γ + 1)/2 at α = 1.
 
+    Parameters
+    ----------
+    alpha : α, the probability that a draft passes: a number from 0 to 1 or a symbol
+    gamma : γ, drafts per round [token]: a whole number or a symbol
+
+    Returns
+    -------
+    1 + 2α + … + γ·α^(γ-1), or its closed form for a symbolic γ [token]
+
+    Raises
+    ------
+    CostModelError
+        for α outside 0 … 1, a γ that is not whole or is below 0, or a symbolic γ beside an α that is a number
+
     Examples
     --------
     >>> sensitivity(gamma=3)
@@ -79,6 +98,20 @@ def most_tokens_of_mixtures(alpha: Number = alpha, gamma: Number = gamma) -> Num
     E is convex in α, so by Jensen's inequality any mixture of easy and hard rounds yields at least E(α, γ); the chord
     from E(0, γ) = 1 to E(1, γ) = γ + 1 bounds it from above. An average over the text obeys `limits_of_text` instead.
 
+    Parameters
+    ----------
+    alpha : α, the acceptance probability averaged over rounds
+    gamma : γ, drafts per round [token]
+
+    Returns
+    -------
+    tokens per pass of the target, at most [token]
+
+    Raises
+    ------
+    CostModelError
+        for α outside 0 … 1
+
     Examples
     --------
     >>> most_tokens_of_mixtures(0.65, 5)
@@ -94,12 +127,25 @@ def limits_of_text(alpha: Number, gamma: Number) -> tuple[Number, Number]:
     J + b ≥ (1 - α)·n since a bonus spares at most one rejection; whole rounds take γ + 1 tokens each. So tokens per
     pass lie between (γ + 1)/(γ + 1 - α·γ) and the smaller of γ + 1 and 1/(1 - α).
 
+    Parameters
+    ----------
+    alpha : α, the acceptance probability averaged over the tokens of the text
+    gamma : γ, drafts per round [token]
+
     Returns
     -------
-    the least and the most
+    the least [token]
+    the most [token]
+
+    Raises
+    ------
+    CostModelError
+        for α outside 0 … 1, or a γ that is not whole or is below 0
 
     Examples
     --------
+    >>> limits_of_text(0.5, 3)
+    (1.6, 2.0)
     >>> [round(x, 3) for x in limits_of_text(0.65, 5)]
     [2.182, 2.857]
     """
@@ -109,71 +155,27 @@ def limits_of_text(alpha: Number, gamma: Number) -> tuple[Number, Number]:
     return least, gamma + 1 if alpha == 1 else smallest(gamma + 1, ratio(1, 1 - alpha))
 
 
-def ideal_speedup(alpha: Number = alpha, gamma: Number = gamma, cost_ratio: Number = cost_ratio) -> Number:
-    """E(α, γ)/(1 + γ·c): the speed-up when checking γ + 1 tokens takes as long as producing one.
+def implied_alpha(tokens: float, gamma: int) -> float:
+    """The α at which E(α, γ) is this many tokens per pass, by bisection.
 
     Parameters
     ----------
-    alpha, gamma : as in `expected_tokens`
-    cost_ratio : c, the time of a draft step over that of the target
+    tokens : E, measured per pass of the target, from 1 to γ + 1 [token]
+    gamma : γ, drafts per round [token]
 
-    Examples
-    --------
-    >>> round(ideal_speedup(0.8, 4, 0.05), 4)
-    2.8013
-
-    References
-    ----------
-    Leviathan et al., 2211.17192, theorem 3.8.
-    """
-    if is_plain(cost_ratio) and not cost_ratio >= 0:
-        raise CostModelError(f"cost_ratio must be at least 0, got {cost_ratio}")
-    return expected_tokens(alpha, gamma) / (1 + gamma * cost_ratio)
-
-
-def best_gamma_formula(alpha: Number = alpha, cost_ratio: Number = cost_ratio) -> Expr:
-    """(1 + W₋₁(-α^(1/c - 1)/e))/ln α - 1/c: where d/dγ of the ideal speed-up is 0, for c < α < 1.
-
-    The speed-up rises to this γ and falls after it, so the best whole number is its floor or its ceiling.
-
-    Examples
-    --------
-    >>> round(float(best_gamma_formula(0.8, 0.05)), 3)
-    7.857
-    """
-    return (1 + LambertW(-(alpha ** (1 / cost_ratio - 1)) / E, -1)) / log(alpha) - 1 / cost_ratio
-
-
-def ideal_best_gamma(alpha: Number, cost_ratio: Number) -> int:
-    """The whole γ with the largest ideal speed-up, the smaller of equals; 0 unless α > c.
+    Returns
+    -------
+    α, a probability, as if each draft passed independently
 
     Raises
     ------
     CostModelError
-        when more guesses always help: a free draft, or α = 1 with a draft faster than the target
+        when no α gives so many tokens: fewer than 1 or more than γ + 1
 
     Examples
     --------
-    >>> ideal_best_gamma(0.8, 0.05), ideal_best_gamma(0.3, 0.4)
-    (8, 0)
-    """
-    if checked_share("alpha", alpha) <= cost_ratio:
-        return 0
-    if cost_ratio == 0 or alpha == 1:
-        raise CostModelError(f"with alpha {alpha} and cost_ratio {cost_ratio} every further guess helps: no best gamma")
-    best = 0
-    while ideal_speedup(alpha, best + 1, cost_ratio) > ideal_speedup(alpha, best, cost_ratio):
-        best += 1
-    return best
-
-
-def implied_alpha(tokens: float, gamma: int) -> float:
-    """The α at which E(α, γ) is this many tokens per pass, by bisection.
-
-    Examples
-    --------
-    >>> round(implied_alpha(3.3616, 4), 9)
-    0.8
+    >>> round(implied_alpha(1.75, 2), 9), round(implied_alpha(3.3616, 4), 9)  # 1 + 1/2 + 1/4 is 1.75
+    (0.5, 0.8)
     """
     if not 1 <= tokens <= gamma + 1:
         raise CostModelError(f"tokens per pass must be between 1 and gamma + 1 = {gamma + 1}, got {tokens}")
@@ -181,14 +183,3 @@ def implied_alpha(tokens: float, gamma: int) -> float:
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if expected_tokens(middle, gamma) <= tokens else (low, middle)
     return low
-
-
-def implied_cost(speedup: float, alpha: float, gamma: int) -> float:
-    """The c at which the ideal speed-up is the one measured; below 0 when not even a free draft explains it.
-
-    Examples
-    --------
-    >>> round(implied_cost(3.4, 0.75, 7), 4), round(implied_cost(3.1, 0.65, 5), 4)
-    (0.0084, -0.0296)
-    """
-    return ratio(ratio(expected_tokens(alpha, gamma), speedup) - 1, gamma)

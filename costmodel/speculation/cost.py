@@ -1,18 +1,10 @@
-"""What a round costs, from the ledgers of target and draft, and when that pays.
+"""What a round costs on an accelerator, from the ledgers of target and draft, and when that pays."""
 
-The target checks γ drafts in one pass over γ + 1 tokens; the draft takes γ passes of one token. After a round in which
-every draft passed, the draft's cache lacks the last one, so that its next first pass runs two.
-"""
-
-from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any
-
-from sympy import Expr, Min
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, ratio, tidy, whole
+from costmodel.exact import Number, is_plain, ratio, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
@@ -20,87 +12,8 @@ from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
 from costmodel.roofline import timing
 from costmodel.speculation.acceptance import checked_share, expected_tokens
+from costmodel.speculation.rounds import verify_ledger
 from costmodel.symbols import B, S, alpha, gamma
-
-
-def verify_ledger(
-    target: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: Any
-) -> Ledger:
-    """The target's pass of one round: T = γ + 1 tokens for each sequence, which attend to S + γ, logits for all.
-
-    Parameters
-    ----------
-    target : sizes may be symbols
-    batch, context : B, and S as of the first of the tokens (so γ = 0 is a decode step)
-    gamma : drafts to check
-    switches : causal, elementwise
-
-    Examples
-    --------
-    >>> from costmodel.model import transformer
-    >>> tiny = transformer(V=16, D=16, F=64, N=2, K=2, H=8, L=2, norms=False, gated=False)
-    >>> verify_ledger(tiny, 1, 10, 0).flops == tiny.decode(1, 10).flops
-    True
-    """
-    return target.forward(ForwardPass(batch, gamma + 1, context + gamma, head="all", **switches))
-
-
-def draft_ledger(
-    draft: Model, batch: Number = B, context: Number = S, gamma: Number = gamma, **switches: Any
-) -> Ledger:
-    """The draft's γ passes of one round, at contexts S … S + γ - 1.
-
-    A symbolic γ takes γ passes at their mean context, S + (γ - 1)/2: the same sum where costs are affine in S.
-
-    Raises
-    ------
-    CostModelError
-        for a symbolic γ with sliding windows, whose cost is not affine in S
-    """
-    gamma = whole(gamma, "gamma", at_least=0)
-    if is_plain(gamma):
-        steps = (draft.decode(batch, context + i, **switches) for i in range(gamma))
-        return sum(steps, Ledger())
-    mean = draft.decode(batch, context + quotient(gamma - 1, 2), **switches)
-    if any(isinstance(total, Expr) and total.has(Min) for total in (mean.flops, mean.bytes)):
-        raise CostModelError(f"{draft.name} has sliding windows; give gamma as a number")
-    return mean.times(gamma)
-
-
-def run_passes(
-    prompt: int, rounds: Iterable[Sequence[int]], **switches: Any
-) -> tuple[list[ForwardPass], list[ForwardPass]]:
-    """The passes of target and draft in a whole run of one sequence, which starts with nothing cached.
-
-    Parameters
-    ----------
-    prompt : P, at least 1
-    rounds : (tokens drafted, drafts accepted) for each
-    switches : causal, head, elementwise
-
-    Returns
-    -------
-    passes of the target, one for each round, and of the draft, one for each token drafted
-
-    Examples
-    --------
-    >>> target, draft = run_passes(4, [(2, 2), (2, 0)])
-    >>> [(p.tokens, p.context) for p in target], [(p.tokens, p.context) for p in draft]
-    ([(6, 6), (3, 9)], [(4, 4), (1, 5), (2, 7), (1, 8)])
-    """
-    held, cached, known = whole(prompt, "prompt"), 0, 0  # tokens known; of them in the target's, the draft's cache
-    target: list[ForwardPass] = []
-    draft: list[ForwardPass] = []
-    for drafted, accepted in rounds:
-        if not 0 <= accepted <= drafted:
-            raise CostModelError(f"accepted drafts must be 0 to the {drafted} drafted, got {accepted}")
-        for i in range(drafted):
-            draft.append(ForwardPass(1, 1 if i else held - known, held + i, **switches))
-        known = held + min(accepted, drafted - 1) if drafted else known
-        target.append(ForwardPass(1, held + drafted - cached, held + drafted, **switches))
-        cached = held + accepted
-        held += accepted + 1
-    return target, draft
 
 
 @dataclass(frozen=True)
@@ -111,8 +24,8 @@ class Speculation:
     ----------
     target, accelerator : what verifies, and on what
     draft : the model that guesses; None for guesses that cost nothing (prompt lookup)
-    weights, draft_weights : formats of the weights (None: as stored), or bytes per weight
-    cache, activations : formats of cache and activations, of both models
+    weights, draft_weights : formats of the weights (None: as stored), or bytes per weight [byte]
+    cache, activations : formats of cache and activations, of both models, or bytes per element [byte]
     compute : dtype of the arithmetic
 
     Examples
@@ -121,6 +34,10 @@ class Speculation:
     >>> pair = Speculation(load("llama-3-70b"), accelerator("h100-sxm").times(4), load("llama-3-8b"))
     >>> round(pair.speedup(0.8, batch=1, context=1024, gamma=4), 2), pair.best_gamma(0.8, batch=1, context=1024)
     (2.34, 6)
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, section 3, with each pass timed by the roofline in place of one cost ratio c.
     """
 
     target: Model
@@ -165,7 +82,7 @@ class Speculation:
         return sum(steps)
 
     def cost_ratio(self, batch: Number = B, context: Number = S) -> Number:
-        """c: one draft step over one step of the target."""
+        """c: ratio of the time of one draft step to that of one step of the target."""
         return ratio(self._step_seconds(batch, context), self.plain_seconds(batch, context))
 
     def speedup(self, alpha: Number = alpha, *, batch: Number = B, context: Number = S, gamma: int) -> Number:
@@ -182,7 +99,7 @@ class Speculation:
         return ratio(expected_tokens(alpha, gamma) * self.plain_seconds(batch, context), spent)
 
     def speedups(self, alpha: Number, *, batch: int, context: int, at_most: int = 16) -> list[float]:
-        """The speed-up at γ = 0 … at_most."""
+        """The speed-up at γ = 0 … at_most; that at 0 is 1."""
         plain = self.plain_seconds(batch, context)
         later = 0.0  # the steps after the first, which do not depend on γ
         found = [1.0]

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from costmodel.speculation.acceptance import ideal_speedup, implied_cost, limits_of_text, most_tokens_of_mixtures
+from costmodel.speculation.acceptance import limits_of_text, most_tokens_of_mixtures
+from costmodel.speculation.ideal import ideal_speedup, implied_cost
 
 
 @dataclass(frozen=True)

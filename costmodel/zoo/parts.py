@@ -59,7 +59,7 @@ def latent(fields: Fields, D: int) -> Layer:
 
 def mamba(fields: Fields, family: Family, D: int) -> Layer:
     """A Mamba layer, in the names of the pure models or of Jamba."""
-    from costmodel.layers.recurrent import Mamba
+    from costmodel.layers.state_space import Mamba
 
     if family.mixer == "mamba hybrid":
         names = ("mamba_d_state", "mamba_d_conv", "mamba_dt_rank", "mamba_conv_bias", "mamba_proj_bias")
@@ -82,7 +82,7 @@ def mamba(fields: Fields, family: Family, D: int) -> Layer:
 
 def mamba2(fields: Fields, D: int) -> Layer:
     """A Mamba-2 layer."""
-    from costmodel.layers.recurrent import Mamba2
+    from costmodel.layers.state_space import Mamba2
 
     heads, width = fields.count("num_heads", default=128), fields.count("head_dim", default=64)
     if heads * width != D * fields.count("expand", default=2):
