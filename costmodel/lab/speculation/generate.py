@@ -113,7 +113,8 @@ def speculative_generate(
     n_tokens : M; the last rounds guess less, so that no work is thrown away
     n_draft : γ; 0 is plain decoding
     rng : of draft and verdicts; without influence at temperature 0
-    temperature, top_k, top_p, min_p : as in `sample_next`, for target and draft alike (a `ModelDraft` has its own)
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`; all four for target and draft alike (a `ModelDraft` has its own)
     stop : tokens that end it early (the last one is kept)
 
     Returns
@@ -154,7 +155,8 @@ def speculative_batch(
     ----------
     starts : for each sequence a token, or its prompt's tokens
     rng : parent of the sequences' generators
-    target, draft, n_tokens, n_draft, temperature, top_k, top_p, min_p, stop : as in `speculative_generate`
+    temperature : T, the number that logits are divided by; 0 is greedy
+    target, draft, n_tokens, n_draft, top_k, top_p, min_p, stop : as in `speculative_generate`
 
     Returns
     -------

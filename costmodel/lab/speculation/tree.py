@@ -141,11 +141,12 @@ def medusa_generate(
     n_tokens : M
     sizes : branches at each depth; () is plain decoding
     rng : of the target's draws
-    temperature, top_k, top_p, min_p : as in `sample_next`
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`
 
     Returns
     -------
-    SpeculativeRun with M new tokens; `drafted` is the depth of a round's tree, `accepted` how deep its branch was followed
+    SpeculativeRun with M new tokens; `drafted` is the depth of a round's tree, `accepted` how deep it was followed
 
     Raises
     ------
