@@ -65,7 +65,7 @@ def temperature_probs(logits: np.ndarray, temperature: float) -> np.ndarray:
     Parameters
     ----------
     logits : (…, V); -inf has probability 0
-    temperature : T
+    temperature : T, a number of at least 0
 
     Returns
     -------
@@ -84,6 +84,10 @@ def temperature_probs(logits: np.ndarray, temperature: float) -> np.ndarray:
     [0.867 0.117 0.016]
     [0.665 0.245 0.09 ]
     [0.506 0.307 0.186]
+
+    References
+    ----------
+    Holtzman et al., 1904.09751, section 3.3.
     """
     logits, temperature = checked_logits(logits), checked_temperature(temperature)
     if temperature == 0:
@@ -102,33 +106,59 @@ def top_k_filter(probs: np.ndarray, k: int | None) -> np.ndarray:
 
     Parameters
     ----------
-    probs : (…, V)
+    probs : (…, V), at least 0; a row need not sum to 1
     k : None or below 1 keeps all, and so does k > V
+
+    Returns
+    -------
+    (…, V), summing to 1
+
+    Raises
+    ------
+    CostModelError
+        for a k that is no whole number, probabilities that are negative or not finite, or all 0
 
     Examples
     --------
     >>> top_k_filter([0.5, 0.3, 0.15, 0.05], 2)
     array([0.625, 0.375, 0.   , 0.   ])
+
+    References
+    ----------
+    Fan et al., Hierarchical neural story generation, 1805.04833.
     """
     probs = _checked_probs(probs)
     return _renormalised(probs, top_k_mask(probs, top_k_limit(k, probs.shape[-1])))
 
 
 def top_p_filter(probs: np.ndarray, p: float) -> np.ndarray:
-    """Keep the fewest most likely tokens whose probabilities reach p, and renormalise (Holtzman et al., 1904.09751).
+    """Keep the fewest most likely tokens whose probabilities reach p, and renormalise.
 
     A set that reaches p exactly, to within the rounding of the given dtype, gets no further token; of equals the first
     are kept.
 
     Parameters
     ----------
-    probs : (…, V)
-    p : 0 keeps the most likely token alone, 1 keeps all
+    probs : (…, V), at least 0; a row need not sum to 1
+    p : share of a row's sum; 0 keeps the most likely token alone, 1 keeps all
+
+    Returns
+    -------
+    (…, V), summing to 1
+
+    Raises
+    ------
+    CostModelError
+        for a p outside 0 to 1, probabilities that are negative or not finite, or all 0
 
     Examples
     --------
     >>> top_p_filter([0.5, 0.3, 0.15, 0.05], 0.9).round(3)
     array([0.526, 0.316, 0.158, 0.   ])
+
+    References
+    ----------
+    Holtzman et al., 1904.09751, section 3.1.
     """
     given = np.asarray(probs).dtype
     rounding = 8 * np.finfo(given).eps if given in (np.float16, np.float32) else ROUNDING
@@ -138,12 +168,30 @@ def top_p_filter(probs: np.ndarray, p: float) -> np.ndarray:
 
 
 def min_p_filter(probs: np.ndarray, p: float) -> np.ndarray:
-    """Keep the tokens with at least p times the largest probability, and renormalise (Nguyen et al., 2407.01082).
+    """Keep the tokens with at least p times the largest probability, and renormalise.
+
+    Parameters
+    ----------
+    probs : (…, V), at least 0; a row need not sum to 1
+    p : share of the row's largest probability; 0 keeps all, 1 the most likely token and its equals
+
+    Returns
+    -------
+    (…, V), summing to 1
+
+    Raises
+    ------
+    CostModelError
+        for a p outside 0 to 1, probabilities that are negative or not finite, or all 0
 
     Examples
     --------
     >>> min_p_filter([0.5, 0.3, 0.15, 0.05], 0.5)
     array([0.625, 0.375, 0.   , 0.   ])
+
+    References
+    ----------
+    Nguyen et al., 2407.01082.
     """
     probs, p = _checked_probs(probs), checked_share("min_p", p)
     return _renormalised(probs, probs >= p * probs.max(axis=-1, keepdims=True))
@@ -155,18 +203,31 @@ def _renormalised(probs: np.ndarray, keep: np.ndarray) -> np.ndarray:
 
 
 def repetition_penalty(logits: np.ndarray, previous: np.ndarray, penalty: float) -> np.ndarray:
-    """Logits of tokens already present: divided by the penalty if positive, else multiplied (Keskar, 1909.05858).
+    """Logits of tokens already present: divided by the penalty if positive, else multiplied.
 
     Parameters
     ----------
     logits : (V,)
-    previous : ids present; how often does not matter
-    penalty : above 0; 1 changes nothing
+    previous : ids present, 0 to V - 1; how often does not matter
+    penalty : factor above 0; 1 changes nothing, more makes the tokens less likely
+
+    Returns
+    -------
+    (V,), a copy
+
+    Raises
+    ------
+    CostModelError
+        for a penalty or an id out of range, NaN or +inf logits, or nothing but -inf
 
     Examples
     --------
     >>> repetition_penalty([2.0, -1.0, 3.0], [0, 1], 2.0)
     array([ 1., -2.,  3.])
+
+    References
+    ----------
+    Keskar et al., CTRL, 1909.05858, section 4.1, where negative logits are divided too, and so made more likely.
     """
     if not 0 < penalty < np.inf:
         raise CostModelError(f"penalty must be a finite number above 0, got {penalty}")

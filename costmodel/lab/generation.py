@@ -19,9 +19,16 @@ class Generation:
     Attributes
     ----------
     tokens : the prompt's and the new ones
-    positions_processed : tokens that went through the layers, over all passes
+    positions_processed : tokens that went through the layers, over all passes [token]
     flops : of all passes [FLOP]
     prompt_length : how many of the tokens were given
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> run = TinyDecoder().generate([1, 2, 3], 4)
+    >>> len(run.tokens), len(run.new_tokens), run.positions_processed  # 3 + 4 - 1: the last token is never processed
+    (7, 4, 6)
     """
 
     tokens: list[int]
@@ -46,10 +53,29 @@ def stream(
 ) -> Iterator[int]:
     """New tokens one by one. Stopping early, by Ctrl-C too, loses only this run's cache; the decoder stays as it was.
 
+    Parameters
+    ----------
+    decoder : runs the passes
+    prompt : (P,) ids
+    n_new : M, the most tokens to add
+    use_cache : whether to keep keys and values, else every pass runs the whole prefix
+    choose : logits (V,) -> token
+    stop : tokens that end it early (the last one is given too)
+
+    Returns
+    -------
+    iterator over at most M ids
+
     Raises
     ------
     CostModelError
         before any work, for an empty prompt, a negative n_new, or a last position beyond max_len
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> list(stream(TinyDecoder(), [1], 5, True, choose=lambda logits: 7, stop=[7]))
+    [7]
     """
     tokens, ends = list(prompt), set(stop)
     if not tokens:

@@ -39,6 +39,19 @@ __all__ = [
 def greedy(logits: np.ndarray) -> int:
     """The token with the largest logit, the first of several.
 
+    Parameters
+    ----------
+    logits : (V,)
+
+    Returns
+    -------
+    id, 0 to V - 1
+
+    Raises
+    ------
+    CostModelError
+        for NaN or +inf logits, or nothing but -inf
+
     Examples
     --------
     >>> greedy([0.5, 2.0, 2.0])
@@ -61,10 +74,14 @@ def sample_next(
     Parameters
     ----------
     logits : (V,)
-    rng : gives one uniform number; unused at temperature 0
-    temperature : 0 is greedy
-    top_k : None or below 1 keeps all
-    top_p, min_p : None keeps all
+    rng : gives one uniform number; unused where a single token is left, as at temperature 0
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k : number of tokens left; None or below 1 keeps all
+    top_p, min_p : 0 to 1; None keeps all
+
+    Returns
+    -------
+    id, 0 to V - 1
 
     Raises
     ------
@@ -75,6 +92,10 @@ def sample_next(
     --------
     >>> sample_next([2.0, 1.0, 0.0], np.random.default_rng(0), temperature=0)
     0
+
+    References
+    ----------
+    Holtzman et al., 1904.09751, section 3.
     """
     return int(sample_many(logits, rng, 1, temperature, top_k, top_p, min_p=min_p)[0])
 
@@ -90,6 +111,23 @@ def sample_many(
     min_p: float | None = None,
 ) -> np.ndarray:
     """n independent tokens (n,) from one filtered distribution; the parameters are those of `sample_next`.
+
+    Parameters
+    ----------
+    logits : (V,)
+    rng : gives n uniform numbers; unused where a single token is left
+    n : number of draws
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`
+
+    Returns
+    -------
+    (n,) ids
+
+    Raises
+    ------
+    CostModelError
+        as `sample_next`
 
     Examples
     --------
@@ -111,6 +149,22 @@ def sample_batch(
 ) -> np.ndarray:
     """One token for each row of logits (B, V); the parameters are those of `sample_next`.
 
+    Parameters
+    ----------
+    logits : (B, V); (V,) is one row
+    rng : gives each row, in order, its uniform number
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`, the same for all rows
+
+    Returns
+    -------
+    (B,) ids
+
+    Raises
+    ------
+    CostModelError
+        as `sample_next`
+
     Examples
     --------
     >>> sample_batch([[0.0, 9.0], [9.0, 0.0]], np.random.default_rng(0), temperature=0)
@@ -130,15 +184,30 @@ def candidates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tokens that can be drawn and their probabilities, by partial selection.
 
+    Parameters
+    ----------
+    logits : (V,)
+    temperature : T, the number that logits are divided by; 0 leaves the greedy token alone
+    top_k, top_p, min_p : as in `sample_next`; the latter two look at what top-k leaves, renormalised
+
     Returns
     -------
     ids, ascending, and probabilities, summing to 1
+
+    Raises
+    ------
+    CostModelError
+        as `sample_next`
 
     Examples
     --------
     >>> ids, probs = candidates([0.0, 3.0, 2.0, 1.0], 0.5, top_k=3, top_p=0.9)
     >>> ids, probs.round(3)
     (array([1, 2]), array([0.881, 0.119]))
+
+    References
+    ----------
+    Holtzman et al., 1904.09751, section 3; min-p: Nguyen et al., 2407.01082.
     """
     logits, temperature = checked_logits(logits), checked_temperature(temperature)
     limit = top_k_limit(top_k, logits.shape[-1])

@@ -8,6 +8,14 @@ import numpy as np
 def float32_sum(values: Iterable[float]) -> float:
     """The sum of the values from left to right, every partial sum rounded to float32.
 
+    Parameters
+    ----------
+    values : terms, each rounded to float32 first
+
+    Returns
+    -------
+    the sum, a number that float32 holds; 0.0 of no values
+
     Examples
     --------
     >>> float32_sum([1e8, 1, -1e8]), float32_sum([1e8, -1e8, 1])
@@ -31,11 +39,19 @@ def greedy_pick_with_summation_order(contributions: Iterable[float], other_logit
     Parameters
     ----------
     contributions : the terms of A's logit, in the order that a kernel adds them
-    other_logit : B's logit, rounded to float32
+    other_logit : B's logit, a number that is rounded to float32
+
+    Returns
+    -------
+    "A" or "B"
 
     Examples
     --------
     >>> greedy_pick_with_summation_order([1e8, 1, -1e8], 0.5), greedy_pick_with_summation_order([1e8, -1e8, 1], 0.5)
     ('B', 'A')
+
+    References
+    ----------
+    He, Thinking Machines Lab, Defeating nondeterminism in LLM inference, 2025.
     """
     return "A" if float32_sum(contributions) >= np.float32(other_logit) else "B"

@@ -20,9 +20,20 @@ class ActivationAware:
 
     Attributes
     ----------
-    quantized : of W·s
-    scales : (columns,) s
-    alpha : s = (mean |x|)^alpha, with alpha found by search; 0 is plain rounding
+    quantized : W·s after rounding, (rows, columns)
+    scales : s, (columns,), above 0
+    alpha : exponent of the search, s = (mean |x|)^α up to a common factor; 0 is plain rounding
+
+    Examples
+    --------
+    >>> W, s = np.array([[7.0, 1.4]]), np.array([1.0, 4.0])
+    >>> scheme = Scheme(4)  # 7·1 stays the largest, so the step stays 1: 4·1.4 = 5.6 becomes 6
+    >>> ActivationAware(scheme.quantize(W * s), s, 0.5).values().tolist(), scheme.quantize(W).values().tolist()
+    ([[7.0, 1.5]], [[7.0, 1.0]])
+
+    References
+    ----------
+    Lin et al., AWQ, 2306.00978, section 3.2.
     """
 
     quantized: Quantized
@@ -42,19 +53,28 @@ def awq(W: np.ndarray, X: np.ndarray, scheme: Scheme, points: int = 20) -> Activ
     W : (rows, columns), one row for each output
     X : (tokens, columns) calibration inputs, finite
     scheme : the grid for W·s
-    points : α is searched among 0, 1/points, …, 1
+    points : number of steps of the search: α is one of 0, 1/points, …, 1; 0 tries α = 0 alone
 
     Returns
     -------
-    ActivationAware
+    ActivationAware; its `values()` (rows, columns) take the place of W
+
+    Raises
+    ------
+    CostModelError
+        for shapes that do not match, or values that are not finite
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> W, X = rng.normal(size=(8, 16)), rng.normal(size=(64, 16))
     >>> X[:, 3] *= 50
-    >>> awq(W, X, Scheme(3)).scales.argmax()
-    np.int64(3)
+    >>> int(awq(W, X, Scheme(3)).scales.argmax())
+    3
+
+    References
+    ----------
+    Lin et al., AWQ, 2306.00978, section 3.2.
     """
     W = checked_weights(W)
     X = checked_inputs(W, X)

@@ -27,7 +27,7 @@ def gptq(W: np.ndarray, X: np.ndarray, scheme: Scheme, damping: float = 0.01) ->
 
     Returns
     -------
-    Quantized
+    Quantized, (rows, columns)
 
     Raises
     ------
@@ -41,6 +41,10 @@ def gptq(W: np.ndarray, X: np.ndarray, scheme: Scheme, damping: float = 0.01) ->
     >>> rounded = Scheme(4).quantize(W), gptq(W, X, Scheme(4))
     >>> [round(output_error(W, q.values(), X), 2) for q in rounded]
     [0.09, 0.03]
+
+    References
+    ----------
+    Frantar et al., GPTQ, 2210.17323, section 4.
     """
     W = checked_weights(W)
     X = checked_inputs(W, X)
@@ -83,8 +87,17 @@ def output_error(W: np.ndarray, approximation: np.ndarray, X: np.ndarray) -> flo
 
     Parameters
     ----------
-    W, approximation : (rows, columns)
-    X : (tokens, columns)
+    W, approximation : W and Ŵ, (rows, columns), one row for each output
+    X : (tokens, columns) inputs
+
+    Returns
+    -------
+    ratio of the two Frobenius norms, at least 0; inf where only X·Wᵀ is all zeros
+
+    Examples
+    --------
+    >>> output_error([[3.0, 4.0]], [[3.0, 3.0]], np.eye(2))  # outputs 3 and 4, a vector of length 5, become 3 and 3
+    0.2
     """
     lost, size = np.linalg.norm(X @ np.subtract(W, approximation).T), np.linalg.norm(X @ np.transpose(W))
     return float(lost / size) if size else (0.0 if lost == 0 else np.inf)

@@ -44,7 +44,7 @@ def quantized_copy(
 
     Returns
     -------
-    Decoder
+    Decoder that holds the rounded numbers in its own dtype; `copy_bytes` says what they would take packed
 
     Raises
     ------
@@ -58,6 +58,10 @@ def quantized_copy(
     >>> rounded = quantized_copy(tiny, 3, group=8, method="gptq", calibration=[range(8)])
     >>> len(np.unique(rounded.weights.layers[0].down.values[:8, 0])) <= 7
     True
+
+    References
+    ----------
+    AWQ, Lin et al., 2306.00978; GPTQ, Frantar et al., 2210.17323.
     """
     if method not in METHODS:
         raise CostModelError(f"method must be {', '.join(METHODS)}, got {method!r}")
@@ -78,7 +82,20 @@ def changed_copy(
     ----------
     decoder : left as it is
     change : W (outputs, inputs) and its inputs X (tokens, inputs), None without calibration -> W's successor
-    calibration : sequences of ids
+    calibration : sequences of ids; each X is what the given decoder, not yet changed, feeds that matrix
+
+    Returns
+    -------
+    Decoder with the same embedding, head and norms
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> doubled = changed_copy(tiny, lambda W, X: 2 * W)
+    >>> before, after = (model.weights.layers[0].up.values for model in (tiny, doubled))
+    >>> bool((after == 2 * before).all())
+    True
     """
     copy = Decoder(decoder.shape, allocate(decoder.shape))
     copy.weights.memory[...] = decoder.weights.memory
@@ -93,9 +110,21 @@ def changed_copy(
 def layer_inputs(decoder: Decoder, sequences: Sequence[Sequence[int]]) -> list[dict[str, np.ndarray]]:
     """What each matrix of each layer is multiplied with when the decoder reads these sequences.
 
+    Parameters
+    ----------
+    decoder : left as it is, its count of work too
+    sequences : (T_i,) ids each, at least one sequence
+
     Returns
     -------
-    for each layer {"qkv", "output", "up", "down": (tokens, inputs)}
+    for each layer {"qkv", "output", "up", "down": (ΣT_i, inputs)}, one sequence after another; "up" is the gate's too
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> first, second = layer_inputs(TinyDecoder(), [[1, 2, 3], [4, 5]])
+    >>> {name: X.shape for name, X in first.items()}
+    {'qkv': (5, 16), 'output': (5, 16), 'up': (5, 16), 'down': (5, 64)}
     """
     weights = decoder.weights
     watched = []
@@ -121,11 +150,21 @@ class _Watched(Matrix):
 def copy_bytes(decoder: Decoder, scheme: Scheme, other_bits: int = 16) -> int:
     """What `quantized_copy` would take packed: layer matrices by the scheme, all other numbers in `other_bits` [byte].
 
+    Parameters
+    ----------
+    decoder : whose sizes are counted, a tied head once
+    scheme : of the layers' matrices; scales that it keeps in the weights' precision count 32 bits
+    other_bits : of each other number: embedding, head, positions, norms [bit]
+
+    Returns
+    -------
+    whole bytes, rounded up [byte]
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
     >>> tiny = TinyDecoder()
-    >>> copy_bytes(tiny, Scheme(4, 16, scale_bits=16)), 2 * tiny.params
+    >>> copy_bytes(tiny, Scheme(4, 16, scale_bits=16)), 2 * tiny.params  # 6144 numbers at 4 + 16/16 bits, 1280 at 16
     (6400, 14848)
     """
     bits, others = 0, decoder.params

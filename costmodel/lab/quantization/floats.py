@@ -18,8 +18,12 @@ def round_to_float(x: np.ndarray, name: str = "fp8-e4m3fn") -> np.ndarray:
 
     Parameters
     ----------
-    x : finite numbers
+    x : (…, n) finite numbers
     name : of `costmodel.common.float_formats.FLOATS`
+
+    Returns
+    -------
+    (…, n) in x's precision, float32 or float64; beyond the format's largest number, that one
 
     Raises
     ------
@@ -30,6 +34,10 @@ def round_to_float(x: np.ndarray, name: str = "fp8-e4m3fn") -> np.ndarray:
     --------
     >>> round_to_float([0.3, 17.0, 1000.0]).tolist(), round_to_float([1000.0], "fp8-e4m3").tolist()
     ([0.3125, 16.0, 448.0], [240.0])
+
+    References
+    ----------
+    Micikevicius et al., FP8 formats for deep learning, 2209.05433.
     """
     x = checked_weights(x)
     if not np.isfinite(x).all():
@@ -44,14 +52,31 @@ def _nearest(x: np.ndarray, form: FloatFormat) -> np.ndarray:
 
 
 def mxfp4(W: np.ndarray) -> np.ndarray:
-    """W through mxfp4: e2m1 numbers, 32 of a row under one scale 2^k, k = ⌊log2 max⌋ - 2 (OCP MX 1.0, section 6.3).
+    """W through mxfp4: e2m1 numbers, 32 of a row under one scale 2^k, k = ⌊log2 max⌋ - 2, so 4 + 8/32 bits per weight.
 
     A block's largest may lie beyond 6·2^k and is then cut to it.
 
+    Parameters
+    ----------
+    W : (…, columns) finite numbers; the last block of a row may be shorter
+
+    Returns
+    -------
+    (…, columns), the numbers that the codes stand for, in W's precision
+
+    Raises
+    ------
+    CostModelError
+        for NaN, ±inf or an empty last axis
+
     Examples
     --------
-    >>> mxfp4([[1.0, 3.3, 8.0, 0.1]]).tolist()
+    >>> mxfp4([[1.0, 3.3, 8.0, 0.1]]).tolist()  # scale 2^(3 - 2) = 2: 3.3/2 = 1.65 becomes 1.5
     [[1.0, 3.0, 8.0, 0.0]]
+
+    References
+    ----------
+    Open Compute Project, Microscaling Formats (MX) 1.0, 2023, section 6.3.
     """
     return _in_blocks(W, 32, lambda largest: np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 3, -127, 127)))
 
@@ -59,12 +84,30 @@ def mxfp4(W: np.ndarray) -> np.ndarray:
 def nvfp4(W: np.ndarray) -> np.ndarray:
     """W through nvfp4: e2m1 numbers, 16 of a row under one e4m3 scale, those under one fp32 scale for the whole matrix.
 
-    The matrix's scale is max/(448·6), so that the largest block's scale is the largest e4m3 number.
+    The matrix's scale is max/(448·6), so that the largest block's scale is the largest e4m3 number. 4 + 8/16 bits per
+    weight.
+
+    Parameters
+    ----------
+    W : (…, columns) finite numbers; the last block of a row may be shorter
+
+    Returns
+    -------
+    (…, columns), the numbers that the codes stand for, in W's precision
+
+    Raises
+    ------
+    CostModelError
+        for NaN, ±inf or an empty last axis
 
     Examples
     --------
-    >>> nvfp4([[1.0, 3.3, 8.0, 0.1]]).round(3).tolist()
+    >>> nvfp4([[1.0, 3.3, 8.0, 0.1]]).round(3).tolist()  # the block's scale is 8/6: 3.3/(8/6) = 2.475 becomes 2
     [[1.333, 2.667, 8.0, 0.0]]
+
+    References
+    ----------
+    NVIDIA, Pretraining large language models with NVFP4, 2509.25149.
     """
     W = checked_weights(W)
     largest = np.abs(W).max()
@@ -93,16 +136,26 @@ def scale_and_minimum(W: np.ndarray, bits: int = 4, group: int = 32) -> np.ndarr
     Parameters
     ----------
     W : (rows, columns), columns a multiple of the group, values within fp16's range
+    bits : of a code q, 1 to 8 [bit]
+    group : neighbours in a row that share d and m, at least 1
+
+    Returns
+    -------
+    (rows, columns), the numbers that the codes stand for, in W's precision
 
     Raises
     ------
     CostModelError
-        for a ragged group, or values that fp16 cannot hold
+        for a ragged group, bits out of range, or values that fp16 cannot hold
 
     Examples
     --------
-    >>> scale_and_minimum([[0.0, 1.0, 2.5, 15.0]], group=4).tolist()
+    >>> scale_and_minimum([[0.0, 1.0, 2.5, 15.0]], group=4).tolist()  # d = 15/15, and the tie 2.5 goes to the even 2
     [[0.0, 1.0, 2.0, 15.0]]
+
+    References
+    ----------
+    llama.cpp, block_q4_1, https://github.com/ggml-org/llama.cpp
     """
     W, steps = checked_weights(W), 2 ** checked_bits(bits) - 1
     if W.shape[-1] % group:

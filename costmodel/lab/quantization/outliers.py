@@ -12,10 +12,23 @@ THRESHOLD = 6.0  # of the paper, section 3.2
 def outlier_columns(X: np.ndarray, threshold: float = THRESHOLD) -> np.ndarray:
     """The columns in which some magnitude reaches the threshold.
 
+    Parameters
+    ----------
+    X : (tokens, columns) activations
+    threshold : a magnitude that makes an outlier, a number on X's scale; by default the paper's 6
+
+    Returns
+    -------
+    column numbers (n,), ascending
+
     Examples
     --------
     >>> outlier_columns(np.array([[0.1, -7.0, 1.0], [0.2, 0.3, 6.0]])).tolist()
     [1, 2]
+
+    References
+    ----------
+    Dettmers et al., LLM.int8(), 2208.07339, section 3.2.
     """
     return np.flatnonzero((np.abs(X) >= threshold).any(axis=0))
 
@@ -31,7 +44,7 @@ def int8_multiply(X: np.ndarray, W: np.ndarray, threshold: float | None = THRESH
 
     Returns
     -------
-    (tokens, rows)
+    (tokens, rows), in W's precision
 
     Raises
     ------
@@ -43,6 +56,10 @@ def int8_multiply(X: np.ndarray, W: np.ndarray, threshold: float | None = THRESH
     >>> X = np.array([[0.5, 0.25, 100.0]])
     >>> int8_multiply(X, np.array([[1.0, 1.0, 0.5]])).round(2), int8_multiply(X, np.ones((1, 3)), None).round(2)
     (array([[50.75]]), array([[100.79]]))
+
+    References
+    ----------
+    Dettmers et al., LLM.int8(), 2208.07339, sections 3.1 and 3.2.
     """
     W = checked_weights(W)
     X = checked_inputs(W, X)

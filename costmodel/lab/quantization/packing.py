@@ -14,14 +14,18 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     codes : (…, columns), int8 from -2^(bits-1) to 2^(bits-1) - 1 (±1 for one bit), or uint8 from 0 to 2^bits - 1
     bits : 1 to 8
 
+    Returns
+    -------
+    (…, ⌈columns·bits/8⌉) uint8 [byte]; the bits that fill a row's last byte are 0
+
     Raises
     ------
     CostModelError
-        when a code does not fit
+        when a code does not fit, or for bits out of range or codes of another dtype
 
     Examples
     --------
-    >>> pack(np.array([3, -7, 0], np.int8), 4).tolist()  # 3 + 8 = 11, -7 + 8 = 1, then 0 + 8 = 8
+    >>> pack(np.array([3, -7, 0], np.int8), 4).tolist()  # 3 + 8 = 11, -7 + 8 = 1: 11 + 16·1; then 0 + 8 = 8
     [27, 8]
     """
     codes = np.asarray(codes)
@@ -42,9 +46,18 @@ def unpack(data: np.ndarray, bits: int, columns: int, signed: bool = True) -> np
     bits, columns : as packed
     signed : whether they were int8
 
+    Returns
+    -------
+    (…, columns) codes
+
+    Raises
+    ------
+    CostModelError
+        when rows of data are not ⌈columns·bits/8⌉ bytes, or for bits out of range
+
     Examples
     --------
-    >>> unpack(np.array([27, 8], np.uint8), 4, 3).tolist()
+    >>> unpack(np.array([27, 8], np.uint8), 4, 3).tolist()  # 27 = 11 + 16·1: 11 - 8 = 3, 1 - 8 = -7; then 8 - 8 = 0
     [3, -7, 0]
     """
     low, high = _range(bits, np.dtype(np.int8 if signed else np.uint8))

@@ -67,7 +67,7 @@ def quantize(W: np.ndarray, bits: int = 8, per_channel: bool = True) -> tuple[np
     """Codes q = round(W/s) with s = max|W|/(2^(bits-1) - 1), one scale for each row or one for all.
 
     The error is at most half a step, |W - s·q| ≤ s/2. An all-zero row has codes 0 and scale 1. With one bit the codes
-    are the signs and s = mean|W| (XNOR-Net, Rastegari et al., 1603.05279); all-zero rows then have scale 0.
+    are the signs and s = mean|W|; all-zero rows then have scale 0.
 
     Parameters
     ----------
@@ -92,6 +92,10 @@ def quantize(W: np.ndarray, bits: int = 8, per_channel: bool = True) -> tuple[np
     >>> codes, scales = quantize([0.5, -1.27, 0.02], bits=4)
     >>> codes.tolist(), scales.round(4).tolist()
     ([3, -7, 0], [0.1814])
+
+    References
+    ----------
+    Dettmers et al., LLM.int8(), 2208.07339, section 2 (absmax); one bit: Rastegari et al., XNOR-Net, 1603.05279.
     """
     W, top = checked_weights(W), largest_code(bits)
     rows = W.reshape(-1, W.shape[-1])
@@ -142,6 +146,15 @@ def _signs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def dequantize(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
     """s·q, in the precision of the scales.
 
+    Parameters
+    ----------
+    codes : q, (…, columns)
+    scales : s, (…, 1), or one for all
+
+    Returns
+    -------
+    (…, columns)
+
     Examples
     --------
     >>> dequantize(np.array([[3, -7, 0]], np.int8), np.array([[1.27 / 7]])).round(3) + 0
@@ -151,13 +164,41 @@ def dequantize(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 def relative_error(W: np.ndarray, approximation: np.ndarray) -> float:
-    """√Σ(W - Ŵ)²/√ΣW², 0 where both are all zeros."""
+    """√Σ(W - Ŵ)²/√ΣW², 0 where both are all zeros.
+
+    Parameters
+    ----------
+    W, approximation : W and Ŵ, of the same shape
+
+    Returns
+    -------
+    ratio of the two norms, at least 0; inf where only W is all zeros
+
+    Examples
+    --------
+    >>> relative_error([3.0, 4.0], [3.0, 3.0])  # off by 1, of a length of 5
+    0.2
+    """
     size, lost = np.linalg.norm(W), np.linalg.norm(np.subtract(W, approximation))
     return float(lost / size) if size else (0.0 if lost == 0 else np.inf)
 
 
 def quantization_error(W: np.ndarray, bits: int = 8, per_channel: bool = True) -> float:
     """√Σ(W - s·q)²/√ΣW², the relative error of `quantize`.
+
+    Parameters
+    ----------
+    W : (…, columns) finite numbers
+    bits, per_channel : as in `quantize`
+
+    Returns
+    -------
+    ratio of the two norms, at least 0
+
+    Raises
+    ------
+    CostModelError
+        as `quantize`
 
     Examples
     --------

@@ -22,10 +22,19 @@ class Scheme:
     symmetric : codes -(2^(bits-1) - 1) … 2^(bits-1) - 1 around 0; else 0 … 2^bits - 1 with a zero point
     scale_bits : 16 rounds scales up to bf16; None keeps them in the weights' precision
 
+    Raises
+    ------
+    CostModelError
+        for bits, group or scale_bits other than these
+
     Examples
     --------
     >>> Scheme(4, group=128, scale_bits=16).effective_bits(4096)
     Fraction(33, 8)
+
+    References
+    ----------
+    Dettmers et al., LLM.int8(), 2208.07339, section 2: absmax (symmetric) and zero-point quantization.
     """
 
     bits: int = 8
@@ -48,6 +57,10 @@ class Scheme:
         ----------
         columns, rows : of the matrix
         precision : bits of a scale that is kept in the weights' precision
+
+        Returns
+        -------
+        bits + groups·(bits of a scale and its zero point)/(rows·columns), exact [bit]
         """
         groups = 1 if self.group == 0 else rows * -(-columns // (self.group or columns))
         each = (self.scale_bits or precision) + (0 if self.symmetric else self.bits)
@@ -60,10 +73,14 @@ class Scheme:
         ----------
         W : (rows, columns) finite numbers; (columns,) is one row
 
+        Returns
+        -------
+        Quantized, of W's shape
+
         Raises
         ------
         CostModelError
-            for NaN, ±inf or an empty row
+            for NaN, ±inf, an empty row, or more than two axes
         """
         W = checked_weights(W)
         if W.ndim > 2:
@@ -134,10 +151,18 @@ class Quantized:
     Attributes
     ----------
     scheme : how it was rounded
-    codes : as W: int8 when symmetric, else uint8
+    codes : (rows, columns) as W: int8 when symmetric, else uint8
     scales : (rows, groups), or (1, 1) for the whole matrix
     zeros : zero points, whole numbers, one for each scale; None when symmetric
     dtype : of the weights
+
+    Examples
+    --------
+    >>> rounded = Scheme(4, symmetric=False, scale_bits=16).quantize([[0.0, 6.0, 30.0, 3.0]])  # s = 30/15, z = 0
+    >>> rounded.codes.tolist(), rounded.values().tolist()
+    ([[0, 3, 15, 2]], [[0.0, 6.0, 30.0, 4.0]])
+    >>> rounded.nbytes  # 2 for four codes, 2 for the scale, 1 for the zero point
+    5
     """
 
     scheme: Scheme

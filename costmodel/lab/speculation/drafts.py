@@ -13,7 +13,18 @@ from costmodel.lab.speculation.models import CachedDecoder, TableModel
 
 @dataclass(frozen=True)
 class Proposal:
-    """Drafted tokens, and the distributions (n, V) that they were drawn from; None when each was certain."""
+    """Drafted tokens, and the distributions (n, V) that they were drawn from; None when each was certain.
+
+    Attributes
+    ----------
+    tokens : (n,) ids; none is allowed
+    probs : (n, V), row i what token i was drawn from; None when each was certain
+
+    Examples
+    --------
+    >>> LookupDraft().propose({0: [5, 1, 2, 5]}, {0: 2}, {})[0]  # no model, so no distributions
+    Proposal(tokens=[1, 2], probs=None)
+    """
 
     tokens: list[int]
     probs: np.ndarray | None = None
@@ -35,7 +46,19 @@ class ModelDraft:
 
     Parameters
     ----------
-    model : a table, or a decoder with its caches
+    model : a table, or a decoder with its caches; it keeps its own filters
+
+    Examples
+    --------
+    >>> from costmodel.lab.speculation import Filters
+    >>> after = [1, 2, 0]  # after 0 comes 1, after 1 comes 2, after 2 comes 0
+    >>> draft = ModelDraft(TableModel(np.eye(3)[after], Filters()))
+    >>> draft.propose({0: [2]}, {0: 4}, {0: np.random.default_rng(0)})[0].tokens, draft.model.passes
+    ([0, 1, 2, 0], 4)
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, algorithm 1; Chen et al., 2302.01318, algorithm 2.
     """
 
     def __init__(self, model: TableModel | CachedDecoder) -> None:
@@ -58,16 +81,25 @@ class ModelDraft:
 
 
 class LookupDraft:
-    """Prompt lookup: what followed the last time that the text ended like this (Saxena, prompt lookup decoding, 2023).
+    """Prompt lookup: what followed the last time that the text ended like this.
 
     Parameters
     ----------
-    longest, shortest : of the ending that is looked for; the longest found decides, at its latest place
+    longest, shortest : of the ending that is looked for [token]; the longest found decides, at its latest place
+
+    Raises
+    ------
+    CostModelError
+        unless 1 ≤ shortest ≤ longest
 
     Examples
     --------
     >>> LookupDraft().guess([5, 1, 2, 3, 9, 1, 2], 2)
     [3, 9]
+
+    References
+    ----------
+    Saxena, Prompt lookup decoding, 2023.
     """
 
     def __init__(self, longest: int = 3, shortest: int = 1) -> None:
@@ -101,19 +133,28 @@ def bigram_table(tokens: Sequence[int], vocab: int, *, smoothing: float = 0.1) -
 
     Parameters
     ----------
-    tokens : (n,) ids
+    tokens : (n,) ids, 0 to V - 1
     vocab : V
-    smoothing : added to every count, above 0 so that nothing is impossible
+    smoothing : number added to every count, above 0 so that nothing is impossible
 
     Returns
     -------
-    (V, V)
+    (V, V), row x the distribution after x; "count of x" leaves out a last token, which nothing follows
+
+    Raises
+    ------
+    CostModelError
+        for a smoothing that is not above 0
 
     Examples
     --------
     >>> bigram_table([0, 1, 0, 1], 2, smoothing=1).round(2)
     array([[0.25, 0.75],
            [0.67, 0.33]])
+
+    References
+    ----------
+    Chen and Goodman, An empirical study of smoothing techniques for language modeling, ACL 1996 (additive smoothing).
     """
     if not smoothing > 0:
         raise CostModelError(f"smoothing must be above 0, got {smoothing}")

@@ -11,16 +11,21 @@ def tokens_per_round(target: np.ndarray, draft: np.ndarray, n_draft: int) -> np.
 
     Parameters
     ----------
-    target, draft : (V, V)
+    target, draft : p and q, bigram tables (V, V)
     n_draft : γ
 
     Returns
     -------
-    (V,), each from 1 to γ + 1
+    (V,), each from 1 to γ + 1 [token]
+
+    Raises
+    ------
+    CostModelError
+        for a table whose rows are not distributions, or a γ that is not a whole number of at least 0
 
     Examples
     --------
-    >>> tokens_per_round(np.eye(2), np.full((2, 2), 0.5), 2)
+    >>> tokens_per_round(np.eye(2), np.full((2, 2), 0.5), 2)  # 1 + 1/2 + 1/4
     array([1.75, 1.75])
     """
     passes, total = _accepted(target, draft), np.ones(len(target))
@@ -35,15 +40,26 @@ def long_run(target: np.ndarray, draft: np.ndarray, n_draft: int) -> tuple[float
     Rounds start after the last token of the round before, so their starts are a Markov chain with the kernel
     (1 + A + … + A^(γ-1))·(p - A) + A^γ·p; text is one with the kernel p.
 
+    Parameters
+    ----------
+    target, draft : p and q, bigram tables (V, V)
+    n_draft : γ
+
     Returns
     -------
-    tokens per round, α
+    tokens per round, 1 to γ + 1 [token]
+    α, a probability
+
+    Raises
+    ------
+    CostModelError
+        for a table whose rows are not distributions, or a γ that is not a whole number of at least 0
 
     Examples
     --------
     >>> p = np.array([[0.5, 0.3, 0.2]] * 3)
     >>> q = np.array([[0.3, 0.3, 0.4]] * 3)
-    >>> [round(x, 4) for x in long_run(p, q, 4)]
+    >>> [round(x, 4) for x in long_run(p, q, 4)]  # rows alike, so drafts pass independently: (1 - 0.8^5)/(1 - 0.8)
     [3.3616, 0.8]
     """
     p, passes = TableModel(target, Filters()).table, _accepted(target, draft)

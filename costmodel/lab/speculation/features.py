@@ -22,7 +22,7 @@ class FeatureDraft:
     Parameters
     ----------
     decoder : the target
-    texts : what it is trained on, best the target's own
+    texts : what it is trained on, best the target's own; at least one of two tokens or more
     options : width, penalty, seed of `Regression`
 
     Examples
@@ -30,10 +30,14 @@ class FeatureDraft:
     >>> from costmodel.lab.decoder import TinyDecoder
     >>> from costmodel.lab.speculation import speculative_generate
     >>> tiny = TinyDecoder()
-    >>> draft = FeatureDraft(tiny, [tiny.generate([token], 30).tokens for token in range(16)])
-    >>> run = speculative_generate([3], tiny, draft, 30, 3, np.random.default_rng(0), temperature=0)
-    >>> run.tokens == tiny.generate([3], 30).tokens
+    >>> draft = FeatureDraft(tiny, [tiny.generate([token], 12).tokens for token in range(8)], width=32)
+    >>> run = speculative_generate([3], tiny, draft, 12, 3, np.random.default_rng(0), temperature=0)
+    >>> run.tokens == tiny.generate([3], 12).tokens
     True
+
+    References
+    ----------
+    Li et al., EAGLE, 2401.15077.
     """
 
     def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], **options: Any) -> None:

@@ -27,6 +27,12 @@ class SpeculativeRun:
     tokens : the prompt's and the new ones
     prompt_length : how many of the tokens were given
     drafted, accepted : for each round, how many tokens were guessed and how many passed
+
+    Examples
+    --------
+    >>> run = SpeculativeRun([9, *range(6)], 1, drafted=[3, 3], accepted=[3, 1])
+    >>> run.tokens_per_pass, run.acceptance  # 6 in 2 rounds; 4 of 5 that were looked at
+    (3.0, 0.8)
     """
 
     tokens: list[int]
@@ -69,10 +75,24 @@ def speculative_round(
     n_draft : γ
     rng : of draft and verdicts
 
+    Returns
+    -------
+    the new ids alone, 1 to γ + 1 [token]
+
+    Raises
+    ------
+    CostModelError
+        for a γ that is not a whole number of at least 0, no token to continue, or vocabularies that differ
+
     Examples
     --------
-    >>> speculative_round(0, np.eye(3)[[1, 2, 0]], np.eye(3)[[1, 2, 1]], 3, np.random.default_rng(0))
+    >>> target, draft = np.eye(3)[[1, 2, 0]], np.eye(3)[[1, 2, 1]]  # after 0, 1, 2 come 1, 2, 0; the draft errs after 2
+    >>> speculative_round(0, target, draft, 3, np.random.default_rng(0))
     [1, 2, 0]
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, algorithm 1; Chen et al., 2302.01318, algorithm 2.
     """
     n_draft = checked_count("n_draft", n_draft)
     return _Speculator([last_token], target, draft, Filters(), [rng]).round({0: n_draft})[0]
@@ -93,8 +113,18 @@ def speculative_generate(
     n_tokens : M; the last rounds guess less, so that no work is thrown away
     n_draft : γ; 0 is plain decoding
     rng : of draft and verdicts; without influence at temperature 0
-    temperature, top_k, top_p, min_p : as in `sample_next`, applied to target and draft alike
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`; all four for target and draft alike (a `ModelDraft` has its own)
     stop : tokens that end it early (the last one is kept)
+
+    Returns
+    -------
+    SpeculativeRun with up to M new tokens
+
+    Raises
+    ------
+    CostModelError
+        for an empty prompt, a bad count or setting, vocabularies that differ, or a last position beyond max_len
 
     Examples
     --------
@@ -103,6 +133,10 @@ def speculative_generate(
     >>> run = speculative_generate([1, 2], target, draft, 20, 3, np.random.default_rng(0), temperature=0)
     >>> run.tokens == target.generate([1, 2], 20).tokens
     True
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, algorithm 1; Chen et al., 2302.01318, algorithm 2.
     """
     filters = Filters(temperature, top_k, top_p, min_p)
     return _run([start], target, draft, n_tokens, n_draft, [rng], filters, stop)[0]
@@ -116,6 +150,17 @@ def speculative_batch(
     """`speculative_generate` for several prompts, which share every pass of target and draft.
 
     Each draws from a generator of its own, a child of `rng` (`rng.spawn`), so company does not change what it gets.
+
+    Parameters
+    ----------
+    starts : for each sequence a token, or its prompt's tokens
+    rng : parent of the sequences' generators
+    temperature : T, the number that logits are divided by; 0 is greedy
+    target, draft, n_tokens, n_draft, top_k, top_p, min_p, stop : as in `speculative_generate`
+
+    Returns
+    -------
+    a SpeculativeRun for each start, in their order
 
     Examples
     --------

@@ -16,7 +16,20 @@ Requests = Mapping[int, tuple[Sequence[int], int]]  # sequence's number -> (its 
 
 @dataclass(frozen=True)
 class Filters:
-    """Sampling settings, applied alike to target and draft: temperature, top-k, top-p, min-p (see `lab.sampling`)."""
+    """Sampling settings, applied alike to target and draft: temperature, top-k, top-p, min-p (see `lab.sampling`).
+
+    Attributes
+    ----------
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k : number of tokens left; None or below 1 keeps all
+    top_p, min_p : 0 to 1; None keeps all
+
+    Examples
+    --------
+    >>> logits = np.log([[0.5, 0.3, 0.2]])
+    >>> Filters(top_k=2).probs(logits).round(3), Filters(temperature=0).probs(logits)
+    (array([[0.625, 0.375, 0.   ]]), array([[1., 0., 0.]]))
+    """
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -38,7 +51,19 @@ class TableModel:
     Parameters
     ----------
     table : (V, V)
-    filters : applied to every row
+    filters : applied to every row, with its logarithms as logits
+
+    Raises
+    ------
+    CostModelError
+        for a table that is not V x V, or a row that is no distribution
+
+    Examples
+    --------
+    >>> table = [[0.6, 0.4], [0.25, 0.75]]
+    >>> TableModel(table, Filters(top_k=1)).after({0: ([1, 0, 1], 2)})[0]  # after 0, and after 1
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     def __init__(self, table: np.ndarray, filters: Filters) -> None:
@@ -74,6 +99,16 @@ class CachedDecoder:
     ----------
     passes : made so far
     features : for each sequence, what the head read (D,) at every token that is cached
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> model = CachedDecoder(tiny, Filters())
+    >>> p, before = model.after({0: ([1, 2, 3, 4], 1)}), tiny.work.positions
+    >>> p = model.after({0: ([1, 2, 3, 9, 5], 2)})  # 4 turned out to be 9: 1, 2, 3 stay, 9 and 5 are run
+    >>> p[0].shape, tiny.work.positions - before
+    ((2, 16), 2)
     """
 
     def __init__(self, decoder: Decoder, filters: Filters) -> None:

@@ -43,10 +43,19 @@ def acceptance_rate(p: np.ndarray, q: np.ndarray) -> float | np.ndarray:
     -------
     a float for one distribution, else an array (…)
 
+    Raises
+    ------
+    CostModelError
+        for shapes that differ, or what is no distribution
+
     Examples
     --------
     >>> round(acceptance_rate([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]), 12)
     0.8
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, section 3.2.
     """
     p, q = _pair(p, q)
     rate = np.minimum(p, q).sum(axis=-1)
@@ -56,10 +65,27 @@ def acceptance_rate(p: np.ndarray, q: np.ndarray) -> float | np.ndarray:
 def keep_probabilities(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """min(1, p/q) for each token; 1 where q is 0, which is never drafted.
 
+    Parameters
+    ----------
+    p, q : target and draft, (…, V)
+
+    Returns
+    -------
+    (…, V) probabilities
+
+    Raises
+    ------
+    CostModelError
+        for shapes that differ, or what is no distribution
+
     Examples
     --------
     >>> keep_probabilities([0.5, 0.3, 0.2], [0.3, 0.3, 0.4])
     array([1. , 1. , 0.5])
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, section 2.3.
     """
     p, q = _pair(p, q)
     return np.divide(p, q, out=np.ones_like(p), where=p < q)
@@ -71,12 +97,29 @@ def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     Where p and q are equal to within rounding nothing is left of the difference; a rejection is then rounding too, and
     the replacement comes from p.
 
+    Parameters
+    ----------
+    p, q : target and draft, (…, V)
+
+    Returns
+    -------
+    (…, V), each row a distribution
+
+    Raises
+    ------
+    CostModelError
+        for shapes that differ, or what is no distribution
+
     Examples
     --------
     >>> residual([0.5, 0.3, 0.2], [0.3, 0.3, 0.4])
     array([1., 0., 0.])
     >>> residual([0.5, 0.5], [0.5, 0.5])
     array([0.5, 0.5])
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, section 2.3; Chen et al., 2302.01318, algorithm 2.
     """
     p, q = _pair(p, q)
     left = np.maximum(p - q, 0)
@@ -91,8 +134,17 @@ def expected_tokens_per_round(alpha: float | np.ndarray, n_draft: int) -> float 
 
     Parameters
     ----------
-    alpha : α, 0 to 1
+    alpha : α, 0 to 1, a float or an array
     n_draft : γ, at least 0
+
+    Returns
+    -------
+    tokens per pass of the target [token], of alpha's shape
+
+    Raises
+    ------
+    CostModelError
+        for an α outside 0 to 1, or a γ that is not a whole number of at least 0
 
     Examples
     --------
@@ -132,6 +184,10 @@ def verify(drafted: Sequence[int], p: np.ndarray, q: np.ndarray | None, rng: np.
     q : (γ, V), the distributions that the drafts were drawn from; None when each was certain
     rng : gives one uniform number for each draft looked at, and one for the last token
 
+    Returns
+    -------
+    1 to γ + 1 ids [token]
+
     Raises
     ------
     CostModelError
@@ -139,8 +195,12 @@ def verify(drafted: Sequence[int], p: np.ndarray, q: np.ndarray | None, rng: np.
 
     Examples
     --------
-    >>> verify([0, 2], np.eye(3)[[0, 1, 1]], None, np.random.default_rng(0))
+    >>> verify([0, 2], np.eye(3)[[0, 1, 1]], None, np.random.default_rng(0))  # 0 passes, the target's own 1 replaces 2
     [0, 1]
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, algorithm 1, with the proof in appendix A.1; Chen et al., 2302.01318, algorithm 2.
     """
     if len(p) != len(drafted) + 1 or (q is not None and len(q) != len(drafted)):
         raise CostModelError(

@@ -30,12 +30,21 @@ class RoundSimulator:
     target, draft : (V, V)
     n_draft : γ
 
+    Raises
+    ------
+    CostModelError
+        for tables of two shapes, rows that are not distributions, or a γ that is not a whole number of at least 0
+
     Examples
     --------
     >>> same = np.full((2, 2), 0.5)
     >>> tokens, counts = RoundSimulator(same, same, 3).rounds(np.zeros(5, int), np.random.default_rng(0))
     >>> tokens.shape, counts
     ((5, 4), array([4, 4, 4, 4, 4]))
+
+    References
+    ----------
+    Leviathan et al., 2211.17192, algorithm 1.
     """
 
     def __init__(self, target: np.ndarray, draft: np.ndarray, n_draft: int) -> None:

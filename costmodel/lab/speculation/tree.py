@@ -27,7 +27,7 @@ class MedusaHeads:
     Parameters
     ----------
     decoder : the target
-    texts : what the heads are trained on, best the target's own
+    texts : what the heads are trained on, best the target's own; one at least must be longer than n_heads + 1
     n_heads : how many places ahead
     options : width, penalty, seed of `Regression`
 
@@ -35,10 +35,14 @@ class MedusaHeads:
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
     >>> tiny = TinyDecoder()
-    >>> heads = MedusaHeads(tiny, [tiny.generate([token], 30).tokens for token in range(16)], 2)
-    >>> run = medusa_generate([3], tiny, heads, 30, (2, 2), np.random.default_rng(0), temperature=0)
-    >>> run.tokens == tiny.generate([3], 30).tokens
+    >>> heads = MedusaHeads(tiny, [tiny.generate([token], 12).tokens for token in range(8)], 2, width=32)
+    >>> run = medusa_generate([3], tiny, heads, 12, (2, 2), np.random.default_rng(0), temperature=0)
+    >>> run.tokens == tiny.generate([3], 12).tokens
     True
+
+    References
+    ----------
+    Cai et al., Medusa, 2401.10774.
     """
 
     def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], n_heads: int, **options: Any) -> None:
@@ -66,10 +70,22 @@ class MedusaHeads:
 def tree_paths(candidates: Sequence[Sequence[int]]) -> list[Path]:
     """Root to leaf, every combination of the candidates of each depth.
 
+    Parameters
+    ----------
+    candidates : for each depth its guessed ids; none at all leaves the root alone
+
+    Returns
+    -------
+    one tuple of ids for each leaf, as long as the tree is deep; as many as the product of the depths' sizes
+
     Examples
     --------
     >>> tree_paths([[7, 8], [9]])
     [(7, 9), (8, 9)]
+
+    References
+    ----------
+    Cai et al., Medusa, 2401.10774 (tree attention).
     """
     return list(product(*candidates))
 
@@ -77,10 +93,22 @@ def tree_paths(candidates: Sequence[Sequence[int]]) -> list[Path]:
 def tree_nodes(paths: Sequence[Path]) -> int:
     """Tokens that a tree mask would run, the root among them; one row for each path repeats what paths share.
 
+    Parameters
+    ----------
+    paths : guessed ids from root to leaf, the root left out
+
+    Returns
+    -------
+    number of distinct beginnings of the paths, the empty one included [token]
+
     Examples
     --------
-    >>> tree_nodes([(7, 9), (7, 4), (8, 9)]), 3 * 3
+    >>> tree_nodes([(7, 9), (7, 4), (8, 9)]), 3 * 3  # the root, 7, its 9 and 4, 8, its 9; three paths of three
     (6, 9)
+
+    References
+    ----------
+    Miao et al., SpecInfer, 2305.09781; Cai et al., Medusa, 2401.10774 (tree attention).
     """
     return len({path[:depth] for path in paths for depth in range(len(path) + 1)})
 
@@ -113,7 +141,30 @@ def medusa_generate(
     n_tokens : M
     sizes : branches at each depth; () is plain decoding
     rng : of the target's draws
-    temperature, top_k, top_p, min_p : as in `sample_next`
+    temperature : T, the number that logits are divided by; 0 is greedy
+    top_k, top_p, min_p : as in `sample_next`
+
+    Returns
+    -------
+    SpeculativeRun with M new tokens; `drafted` is the depth of a round's tree, `accepted` how deep it was followed
+
+    Raises
+    ------
+    CostModelError
+        for an empty prompt, a bad count or setting, more depths than heads, or more than max_len positions
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> heads = MedusaHeads(tiny, [tiny.generate([token], 12).tokens for token in range(8)], 1, width=32)
+    >>> plain, tree = (medusa_generate([3], tiny, heads, 12, sizes, np.random.default_rng(0)) for sizes in ((), (16,)))
+    >>> plain.rounds, tree.rounds  # all 16 tokens are guessed, so none is missed: 1 + 5·2 + 1 tokens
+    (12, 7)
+
+    References
+    ----------
+    Cai et al., Medusa, 2401.10774 (tree attention); Miao et al., SpecInfer, 2305.09781 (trees verified in one pass).
     """
     filters, run = Filters(temperature, top_k, top_p, min_p), SpeculativeRun([*map(int, prompt)], len(prompt))
     n_tokens, cache = checked_count("n_tokens", n_tokens), decoder.new_cache()
