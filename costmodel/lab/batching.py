@@ -21,6 +21,12 @@ class ServingRun:
     begun : when and where each begins, as slots·step + slot: one integer for both
     slots : how many there are
     steps : until the last request ends
+
+    Examples
+    --------
+    >>> run = ServingRun(lengths=(3, 1), begun=(0, 1), slots=2, steps=3)
+    >>> run.starts, run.ends, round(run.utilization, 3)
+    ([0, 0], [3, 1], 0.667)
     """
 
     lengths: tuple[int, ...]
@@ -65,8 +71,12 @@ def simulate_static_batching(lengths: Iterable[int], slots: int) -> ServingRun:
 
     Parameters
     ----------
-    lengths : steps that each request takes, at least 1
-    slots : at least 1
+    lengths : steps that each request takes, at least 1, in order of arrival; all are there from the start
+    slots : requests at a time, at least 1
+
+    Returns
+    -------
+    ServingRun: steps in all, who holds which slot when, and the share of slot-steps that are held
 
     Raises
     ------
@@ -76,7 +86,7 @@ def simulate_static_batching(lengths: Iterable[int], slots: int) -> ServingRun:
     Examples
     --------
     >>> run = simulate_static_batching([4, 1, 1, 1], slots=2)
-    >>> run.steps, run.utilization
+    >>> run.steps, run.utilization  # 4 + 1 steps, 7 of 10 slot-steps held
     (5, 0.7)
     >>> run.timeline
     [[0, 1], [0, None], [0, None], [0, None], [2, 3]]
@@ -98,8 +108,12 @@ def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingR
 
     Parameters
     ----------
-    lengths : steps that each request takes, at least 1
-    slots : at least 1
+    lengths : steps that each request takes, at least 1, in order of arrival; all are there from the start
+    slots : requests at a time, at least 1
+
+    Returns
+    -------
+    ServingRun: steps in all, who holds which slot when, and the share of slot-steps that are held
 
     Raises
     ------
@@ -109,8 +123,14 @@ def simulate_continuous_batching(lengths: Iterable[int], slots: int) -> ServingR
     Examples
     --------
     >>> run = simulate_continuous_batching([4, 1, 1, 1], slots=2)
-    >>> run.steps, run.utilization
+    >>> run.steps, run.utilization  # the short ones follow each other beside the long one: 7 of 8
     (4, 0.875)
+    >>> run.starts, run.held
+    ([0, 0, 1, 2], [0, 1, 1, 1])
+
+    References
+    ----------
+    Yu et al., Orca, OSDI 2022 (iteration-level scheduling).
     """
     checked, slots = _checked(lengths, slots)
     free = list(range(slots))  # slots·(when it falls free) + slot: ordered by time, then by slot

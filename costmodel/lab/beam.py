@@ -14,18 +14,37 @@ from costmodel.lab.transformer import Decoder
 
 @dataclass(frozen=True)
 class Beam:
-    """A continuation and the log of its probability given the prompt."""
+    """A continuation and the log of its probability given the prompt.
+
+    Attributes
+    ----------
+    tokens : ids, the prompt's first
+    log_prob : Σ ln p(token | all before it) over the new tokens [nat], at most 0; not divided by their number
+    """
 
     tokens: list[int]
     log_prob: float
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """logits - log Σ exp(logits), over the last axis.
+    """logits - ln Σ exp(logits), over the last axis: the logarithm of softmax [nat].
+
+    Parameters
+    ----------
+    logits : (…, V); -inf stays -inf, and no size overflows
+
+    Returns
+    -------
+    (…, V), at most 0
+
+    Raises
+    ------
+    CostModelError
+        for NaN or +inf logits, nothing but -inf, or no token
 
     Examples
     --------
-    >>> log_softmax(np.array([0.0, 0.0])).round(4)
+    >>> log_softmax(np.array([1000.0, 1000.0])).round(4)  # ln 1/2 each
     array([-0.6931, -0.6931])
     """
     shifted = checked_logits(logits) - np.max(logits, axis=-1, keepdims=True)
@@ -38,18 +57,25 @@ def beam_search(
     """The `width` best continuations found by extending every beam by every token and keeping the best.
 
     All beams go through the decoder as one batch. Width 1 is greedy; the best sequence overall can still be lost early.
+    No token ends a beam.
 
     Parameters
     ----------
-    decoder : with room for len(prompt) + n_new - 1 positions
-    prompt : (P,) ids
-    n_new : tokens to add
-    width : beams to keep
-    cache : an empty one to begin with, such as a `PagedKVCache`, whose forks share blocks; freed in the end
+    decoder : with room for P + n_new - 1 positions
+    prompt : (P,) ids, at least 1
+    n_new : tokens that every beam gets, at least 1
+    width : beams to keep, at least 1
+    cache : an empty one to begin with, such as a `PagedKVCache`, whose forks share blocks; freed in the end; None for
+        one of the decoder's own
 
     Returns
     -------
-    beams, best first; fewer than `width` when there are fewer continuations
+    beams, best first; of V^n_new continuations all, when there are fewer than `width`
+
+    Raises
+    ------
+    CostModelError
+        for a width or n_new below 1, no prompt, ids outside the vocabulary, or more positions than the decoder has
 
     Examples
     --------
@@ -57,6 +83,14 @@ def beam_search(
     >>> tiny = TinyDecoder()
     >>> beam_search(tiny, [1, 2, 3], 5, width=1)[0].tokens == tiny.generate([1, 2, 3], 5).tokens
     True
+    >>> everything = beam_search(tiny, [1, 2, 3], 2, width=256)  # all 16² pairs: their probabilities sum to 1
+    >>> len(everything), round(sum(float(np.exp(beam.log_prob)) for beam in everything), 6)
+    (256, 1.0)
+
+    References
+    ----------
+    Sutskever, Vinyals and Le, Sequence to sequence learning with neural networks, 1409.3215, section 3.2.
+    Beams that share blocks: Kwon et al., PagedAttention, 2309.06180, section 4.4.
     """
     if width < 1 or n_new < 1:
         raise CostModelError(f"width and n_new must be at least 1, got {width} and {n_new}")

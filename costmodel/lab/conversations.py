@@ -13,17 +13,29 @@ def conversation_trace(
 
     Parameters
     ----------
-    requests : how many
-    seed : of the choices
-    system : blocks that all conversations begin with
-    turn : blocks that each turn adds, question and answer
-    turns : of a conversation, on average (geometric)
-    together : conversations that go on at the same time; each request comes from one of them at random
+    requests : how many, at least 1
+    seed : of the choices; the same seed gives the same trace
+    system : blocks that all conversations begin with, ids 0 to system - 1
+    turn : blocks that each request adds to its conversation, at least 1; their ids are new
+    turns : mean number of requests of a conversation, at least 1; after each it ends with probability 1/turns
+    together : conversations that go on at the same time, at least 1; each request comes from one of them at random, and
+        one that ends makes room for a new one
+
+    Returns
+    -------
+    for each request its block ids in order, as `hit_ratio` takes them
+
+    Raises
+    ------
+    CostModelError
+        for requests, turn or together that are not positive integers
 
     Examples
     --------
     >>> conversation_trace(3, seed=1, system=1, turn=2, together=1)
     [[0, 1, 2], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6]]
+    >>> conversation_trace(2, seed=1, system=1, turn=2, turns=1)  # each a conversation of its own
+    [[0, 1, 2], [0, 3, 4]]
     """
     for name, value in (("requests", requests), ("turn", turn), ("together", together)):
         whole(name, value, 1)

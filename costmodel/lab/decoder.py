@@ -19,13 +19,18 @@ class TinyDecoder(Decoder):
     Parameters
     ----------
     vocab, d_model, n_heads, n_layers, max_len : V, D, N, L, and the most positions
-    seed : of the weights
-    n_kv_heads, head_dim, d_ff : K, H, F where they are not N, D/N, 4D
+    seed : of the weights; the same seed gives the same weights
+    n_kv_heads, head_dim, d_ff : K, H, F; None for N, D/N, 4D
     switches : gated, norm_gain, norm_eps, rope_theta, tied, dtype of `DecoderShape`
+
+    Raises
+    ------
+    CostModelError
+        for D that N does not divide, without head_dim, or what `DecoderShape` refuses
 
     Examples
     --------
-    >>> TinyDecoder().params
+    >>> TinyDecoder().params  # L·(4D² + 2·4·D²) + V·D + max_len·D = 2·12·256 + 256 + 1024
     7424
     """
 

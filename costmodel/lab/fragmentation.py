@@ -22,11 +22,17 @@ class MemoryShares:
 
     Attributes
     ----------
-    tokens : holds keys and values
-    reserved : will hold some before its request ends
-    internal : given to a request that will never fill it (in blocks: has not yet)
-    external : given to nobody, and no use to the request that waits
-    running : requests at a time, on average
+    tokens : share that holds keys and values
+    reserved : share that will hold some before its request ends
+    internal : share that is given to a request that will never fill it (in blocks: has not yet)
+    external : share that is given to nobody, and no use to the request that waits
+    running : mean number of requests at a time
+
+    Examples
+    --------
+    >>> shares = MemoryShares(tokens=0.25, reserved=0.25, internal=0.5, external=0.0, running=1.0)
+    >>> shares.tokens + shares.reserved + shares.internal + shares.external
+    1.0
     """
 
     tokens: float
@@ -46,21 +52,31 @@ def memory_shares(
     Parameters
     ----------
     requests : all there from the start
-    policy : "max", "pow2" or "oracle", in one piece per request, or "blocks"
+    policy : "max", "pow2" or "oracle" reserve one piece per request, of max_len tokens, of the prompt and the least
+        power of two for the answer, or of its true length, each rounded up to a power of two; "blocks" reserves nothing
     capacity : of the memory [token]
-    max_len : the most that one request may have [token]
-    block_tokens : in a block
+    max_len : the most that one request may have, prompt and answer [token]
+    block_tokens : of a block [token]
+
+    Returns
+    -------
+    MemoryShares, averaged over the steps in which a request waits
 
     Raises
     ------
     CostModelError
-        for no requests, or one that can never fit
+        for an unknown policy, no requests, one that can never fit, or so few that none ever waits
 
     Examples
     --------
-    >>> shares = memory_shares([Request(10, 30)] * 50, "blocks", capacity=256)
-    >>> shares.tokens > memory_shares([Request(10, 30)] * 50, "max", capacity=256, max_len=64).tokens
-    True
+    >>> memory_shares([Request(1, 3)] * 3, "max", capacity=8, max_len=8)  # 1, 2, 3 of 8 tokens are there; 4 will be
+    MemoryShares(tokens=0.25, reserved=0.25, internal=0.5, external=0.0, running=1.0)
+    >>> memory_shares([Request(1, 3)] * 3, "oracle", capacity=8, max_len=8)
+    MemoryShares(tokens=0.5, reserved=0.5, internal=0.0, external=0.0, running=2.0)
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, figure 2 (Orca "Max", "Pow2", "Oracle", and vLLM).
     """
     policy = resolve_name("policy", policy, POLICIES)
     if not requests:
@@ -113,13 +129,27 @@ def _watch(memory: Memory, requests: Sequence[Request], capacity: int, *, forese
 def chat_requests(count: int, *, seed: int, max_len: int = 2048) -> list[Request]:
     """Requests about as long as those of ShareGPT conversations: lognormal, with means of 161 tokens in and 338 out.
 
-    The means are those of figure 11 of the PagedAttention paper; that the logarithm's standard deviation is 1 is our
-    assumption. Requests beyond max_len are drawn again, which lowers the means by about a tenth.
+    That the logarithm's standard deviation is 1 is our assumption. Requests beyond max_len are drawn again, which
+    lowers the means by about a tenth at 2048.
+
+    Parameters
+    ----------
+    count : how many
+    seed : of the lengths; the same seed gives the same requests
+    max_len : the most that a prompt and its answer have together, at least 2 [token]
+
+    Returns
+    -------
+    requests, with prompt and output of at least 1 [token]
 
     Examples
     --------
     >>> chat_requests(2, seed=0)
     [Request(prompt=111, output=180), Request(prompt=186, output=228)]
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, figure 11 (the means).
     """
     rng = np.random.default_rng(seed)
     found: list[Request] = []

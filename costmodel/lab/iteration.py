@@ -43,19 +43,34 @@ def serve_continuously(
 
     Parameters
     ----------
-    decoder : computes every pass as one ragged batch
-    prompts : (P_i,) ids
-    n_new : tokens that each answer has, at least 1
-    slots : requests at a time
-    new_cache : makes an empty cache; the decoder's own by default, or `PagedMemory.new_cache`
+    decoder : computes every pass as one ragged batch; its work is counted
+    prompts : (P_i,) ids, at least 1 each
+    n_new : tokens that each answer has, at least 1; one number for each prompt
+    slots : requests at a time, at least 1
+    new_cache : makes an empty cache, freed when its request ends, such as `PagedMemory.new_cache`; None for the
+        decoder's own
     choose : logits (V,) -> token
+
+    Returns
+    -------
+    Served: the answers in the order of the prompts, and the rows of every pass
+
+    Raises
+    ------
+    CostModelError
+        for slots or an n_new below 1, another number of them than of prompts, a prompt that is empty or outside the
+        vocabulary, a sequence longer than max_len, or blocks that run out
 
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
     >>> served = serve_continuously(TinyDecoder(), [[1, 2, 3], [4], [5, 6]], [3, 1, 2], slots=2)
-    >>> served.passes
+    >>> served.passes  # request 1 ends after one pass; request 2 brings its 2 tokens beside request 0's last one
     [{0: 3, 1: 1}, {0: 1, 2: 2}, {0: 1, 2: 1}]
+
+    References
+    ----------
+    Yu et al., Orca, OSDI 2022 (iteration-level scheduling, selective batching).
     """
     whole("slots", slots, 1)
     if len(prompts) != len(n_new):

@@ -67,7 +67,15 @@ RULES = _rules()
 
 @cache
 def entropy(part: str = "sentence") -> float:
-    """Entropy of a part of a sentence [nat]: Σ p·(-ln p + Σ entropy(what it becomes)), as one parse fits each text.
+    """Σ p·(-ln p + Σ entropy(what it becomes)): entropy of a part of a sentence [nat], as one parse fits each text.
+
+    Parameters
+    ----------
+    part : a key of RULES; anything else is a word, with nothing left to choose
+
+    Returns
+    -------
+    entropy [nat]
 
     Examples
     --------
@@ -80,7 +88,15 @@ def entropy(part: str = "sentence") -> float:
 
 @cache
 def mean_length(part: str = "sentence") -> float:
-    """Words that a part of a sentence has, on average.
+    """Σ p·Σ mean_length(what it becomes): mean number of words of a part of a sentence [token].
+
+    Parameters
+    ----------
+    part : a key of RULES; anything else is a word, of length 1
+
+    Returns
+    -------
+    mean length [token]
 
     Examples
     --------
@@ -97,10 +113,18 @@ def entropy_rate() -> float:
 
     Sentences are independent, so the text is a renewal process and its rate is this quotient.
 
+    Returns
+    -------
+    entropy rate [nat per token]
+
     Examples
     --------
-    >>> round(entropy_rate(), 4)
-    1.3303
+    >>> round(entropy_rate(), 4), round(log(len(VOCABULARY)), 4)  # against 32 words all equally likely
+    (1.3303, 3.4657)
+
+    References
+    ----------
+    Shannon, A mathematical theory of communication, Bell System Technical Journal 27, 1948, section 7.
     """
     return entropy() / mean_length()
 
@@ -110,12 +134,17 @@ def sample(n_tokens: int, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    n_tokens : at least 1
+    n_tokens : at least 1; the last sentence is cut where it falls
     seed : of the choices
 
     Returns
     -------
-    (n_tokens,) ids
+    (n_tokens,) ids, 0 to 31
+
+    Raises
+    ------
+    CostModelError
+        for n_tokens below 1
 
     Examples
     --------
@@ -140,7 +169,15 @@ def sample(n_tokens: int, seed: int = 0) -> np.ndarray:
 
 
 def words(ids: Sequence[int]) -> str:
-    """The text of token ids.
+    """The text of token ids, words with spaces between; `token_ids` is the way back.
+
+    Parameters
+    ----------
+    ids : 0 to 31, the places of words in VOCABULARY
+
+    Returns
+    -------
+    the text
 
     Examples
     --------
@@ -152,6 +189,14 @@ def words(ids: Sequence[int]) -> str:
 
 def token_ids(text: str) -> list[int]:
     """The ids of words with spaces between.
+
+    Parameters
+    ----------
+    text : of words of VOCABULARY, the full stop one of them
+
+    Returns
+    -------
+    ids, 0 to 31
 
     Raises
     ------

@@ -11,7 +11,7 @@ Loss = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """ln(softmax(logits)) over the last axis; no logit is too large."""
+    """ln(softmax(logits)) over the last axis [nat]; no logit is too large. Unlike `beam`'s, it checks nothing."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -24,15 +24,16 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.nd
     Parameters
     ----------
     logits : (batch, T, V)
-    targets : (batch, T) ids
+    targets : (batch, T) ids, the tokens that came
 
     Returns
     -------
-    the loss [nat per token] and its gradient (batch, T, V)
+    loss : mean over batch·T [nat per token]
+    gradient : ∂loss/∂logits (batch, T, V)
 
     Examples
     --------
-    >>> loss, gradient = cross_entropy(np.zeros((1, 1, 4)), np.array([[2]]))
+    >>> loss, gradient = cross_entropy(np.zeros((1, 1, 4)), np.array([[2]]))  # four tokens, all equally likely: ln 4
     >>> round(loss, 4), gradient.tolist()
     (1.3863, [[[0.25, 0.25, -0.75, 0.25]]])
     """
@@ -46,13 +47,17 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.nd
 def distillation(teacher_logits: np.ndarray, temperature: float = 1.0) -> Loss:
     """How far the logits are from a teacher's on the same tokens: τ²·KL(softmax(teacher/τ) ‖ softmax(logits/τ)).
 
-    ∂/∂logits = τ·(softmax(logits/τ) - softmax(teacher/τ))/(batch·T); the factor τ² keeps it from vanishing as τ grows
-    (Hinton, Vinyals and Dean, 1503.02531, section 2). The targets are not looked at: a teacher says more than one word.
+    ∂/∂logits = τ·(softmax(logits/τ) - softmax(teacher/τ))/(batch·T); the factor τ² keeps it from vanishing as τ grows.
+    The targets are not looked at: a teacher says more than one word.
 
     Parameters
     ----------
     teacher_logits : (batch, T, V)
-    temperature : τ
+    temperature : τ, a number above 0; 1 compares the models as they are, a larger one weighs what is unlikely more
+
+    Returns
+    -------
+    a Loss: (logits, targets) -> its value [nat per token] and ∂/∂logits
 
     Raises
     ------
@@ -65,6 +70,10 @@ def distillation(teacher_logits: np.ndarray, temperature: float = 1.0) -> Loss:
     >>> loss, gradient = distillation(teacher)(teacher, np.array([[0]]))
     >>> loss, gradient.tolist()
     (0.0, [[[0.0, 0.0]]])
+
+    References
+    ----------
+    Hinton, Vinyals and Dean, Distilling the knowledge in a neural network, 1503.02531, section 2.
     """
     if not temperature > 0:
         raise CostModelError(f"temperature of a distillation must be above 0, got {temperature!r}")

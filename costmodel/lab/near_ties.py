@@ -21,13 +21,32 @@ def plant_near_tie(decoder: Decoder, prompt: Sequence[int], rng: np.random.Gener
 
     Parameters
     ----------
-    decoder : whose head is changed (and with a tied head, that token's embedding)
-    prompt : (P,) ids
+    decoder : whose head is changed in place (and with a tied head, that token's embedding)
+    prompt : (P,) ids, at least 1, not all of the vocabulary
     rng : draws the vector
 
     Returns
     -------
-    the greedy token and the one made its equal
+    first : the greedy token
+    second : the one made its equal, the lowest other id that the prompt does not use
+
+    Raises
+    ------
+    CostModelError
+        for a prompt that leaves no token unused, is empty or longer than max_len, or has ids outside the vocabulary
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> first, second = plant_near_tie(tiny, [1, 2, 3], np.random.default_rng(0))
+    >>> logits = tiny.forward_full([1, 2, 3])[-1]
+    >>> bool(abs(logits[first] - logits[second]) < 1e-12), second  # id 0: the prompt does not use it
+    (True, 0)
+
+    References
+    ----------
+    He and Thinking Machines Lab, Defeating nondeterminism in LLM inference, 2025 (why ties matter).
     """
     hidden = decoder.hidden(prompt)[-1].astype(np.float64)
     first = greedy(decoder.forward_full(prompt)[-1])
@@ -46,9 +65,18 @@ def next_token(decoder: Decoder, prompt: Sequence[int], company: Sequence[Sequen
 
     Parameters
     ----------
-    decoder : runs them all
+    decoder : runs them all; each prompt but its last token is prefilled alone before
     prompt : (P,) ids, at least 2
-    company : other prompts, at least 2 ids each
+    company : other prompts, at least 2 ids each; none, and the prompt is decoded alone
+
+    Returns
+    -------
+    the token's id
+
+    Raises
+    ------
+    CostModelError
+        for a prompt of fewer than 2 ids, longer than max_len, or with ids outside the vocabulary
 
     Examples
     --------

@@ -21,9 +21,14 @@ class PagedMemory:
 
     Parameters
     ----------
-    shape : K, H, L and max_len
-    blocks : how many
-    block_tokens : tokens in each
+    shape : K, H, L and max_len of the decoder that it serves
+    blocks : how many, at least 0
+    block_tokens : of each, at least 1 [token]
+
+    Raises
+    ------
+    CostModelError
+        for sizes that are not such integers
 
     Examples
     --------
@@ -38,6 +43,10 @@ class PagedMemory:
     >>> logits = tiny.forward_step(6, 5, second)  # block 1 is shared: second writes into a copy
     >>> first.table, second.table, memory.used
     ((0, 1), (0, 2), 3)
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.
     """
 
     def __init__(self, shape: DecoderShape, blocks: int, block_tokens: int = 16) -> None:

@@ -25,15 +25,28 @@ def reusable_prefix_tokens(previous: Sequence[int], new: Sequence[int], block_to
 
     Parameters
     ----------
-    previous, new : ids
-    block_tokens : b; 1 for every token
+    previous, new : ids of the prompt that is kept and of the one that comes, of any lengths
+    block_tokens : b [token], at least 1; 1 counts every equal token
+
+    Returns
+    -------
+    ⌊P/b⌋·b [token]
+
+    Raises
+    ------
+    CostModelError
+        for b that is not a positive integer
 
     Examples
     --------
     >>> reusable_prefix_tokens([5, 6, 7, 8], [5, 6, 9, 8])
     2
-    >>> reusable_prefix_tokens(range(4200), range(5000), block_tokens=2096)
+    >>> reusable_prefix_tokens(range(4200), range(5000), block_tokens=2096)  # 2 blocks; 8 more tokens fill none
     4192
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.4 (shared prefix).
     """
     whole("block_tokens", block_tokens, 1)
     equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(previous, new, strict=False)))
@@ -58,19 +71,31 @@ class PrefixCache:
 
     Parameters
     ----------
-    block_tokens : tokens in a block; only whole blocks are kept
-    capacity : the most blocks; None for no end
+    block_tokens : of a block, at least 1; only whole blocks are kept [token]
+    capacity : the most blocks, at least 0; None for no end
     digest : bytes -> bytes; a weak one costs hits, never a wrong one
 
     Attributes
     ----------
     hits, blocks : whole blocks found, and asked for, so far
 
+    Raises
+    ------
+    CostModelError
+        for sizes that are not integers, block_tokens below 1 or a negative capacity
+
     Examples
     --------
     >>> cache = PrefixCache(block_tokens=4)
     >>> cache.serve(range(10)), cache.serve(range(9)), cache.serve([9, 1, 2, 3])
     (0, 8, 0)
+    >>> cache.hits, cache.blocks, len(cache)  # the same two blocks twice, and one of another prompt
+    (2, 5, 3)
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.4 (shared prefix).
+    A tree in place of hashes: Zheng et al., SGLang, 2312.07104 (RadixAttention).
     """
 
     def __init__(
@@ -126,17 +151,27 @@ class PrefixCache:
 
 
 def hit_ratio(trace: Iterable[Sequence[int]], capacity: int | None = None) -> float:
-    """Share of a trace's blocks that an LRU cache of `capacity` blocks holds when they are asked for.
+    """hits/blocks: share of a trace's blocks that an LRU cache of `capacity` blocks holds when they are asked for.
 
     Parameters
     ----------
-    trace : for each request the ids of its blocks, in order; equal ids are equal blocks
-    capacity : the most blocks; None for no end
+    trace : for each request the ids of its blocks, in order, at least 0; equal ids are equal blocks, and a block is
+        found again only behind the blocks that it was behind before
+    capacity : the most blocks, at least 0; None for no end
+
+    Returns
+    -------
+    share, 0 to 1; 0 for an empty trace
+
+    Raises
+    ------
+    CostModelError
+        for an id that is not an integer of at least 0, naming the request, or a capacity that is not
 
     Examples
     --------
-    >>> hit_ratio([[0, 1, 2], [0, 1, 3], [4]])
-    0.2857142857142857
+    >>> hit_ratio([[0, 1, 2], [0, 1, 3], [4, 1]])  # 2 of 8: block 1 behind block 4 is another
+    0.25
     """
     cache = PrefixCache(1, capacity)
     for number, request in enumerate(trace):

@@ -24,20 +24,32 @@ def prompt_cache_cost(
 
     Parameters
     ----------
-    prefix, suffix : P shared tokens, U new ones in each request
-    requests : n, each soon enough after the last to find the prefix
-    price_per_million : of input tokens [$]
-    write_multiplier, read_multiplier : w and r, of that price
-    minimum : a shorter prefix is not cached, without a word
+    prefix, suffix : P shared and U new in each request [token]
+    requests : n, at least 1, each soon enough after the last to find the prefix
+    price_per_million : of 10⁶ plain input tokens, 10⁶·price [$]
+    write_multiplier, read_multiplier : w and r, factors on that price
+    minimum : a shorter prefix is not cached, without a word, and the two costs are equal [token]
 
     Returns
     -------
-    (uncached, cached) [$]
+    uncached, cached : cost of all requests [$]
+
+    Raises
+    ------
+    CostModelError
+        for tokens that are not integers of at least 0, no requests, or a price or factor that is negative or infinite
 
     Examples
     --------
     >>> [round(cost, 4) for cost in prompt_cache_cost(10_000, 500, 100, 3.0)]
     [3.15, 0.4845]
+    >>> [round(cost, 4) for cost in prompt_cache_cost(10_000, 500, 1, 3.0)]  # one request only pays the surcharge
+    [0.0315, 0.039]
+
+    References
+    ----------
+    Anthropic's published terms for a five-minute cache: w = 1.25, r = 0.1
+    (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
     """
     for name, value in (("prefix", prefix), ("suffix", suffix), ("minimum", minimum)):
         whole(name, value, 0)
@@ -51,7 +63,19 @@ def prompt_cache_cost(
 
 @dataclass(frozen=True)
 class Call:
-    """A request: when [s], the tokens that its caller marks for caching, and the rest."""
+    """A request: when it comes, the tokens that its caller marks for caching, and the rest.
+
+    Attributes
+    ----------
+    time : after any fixed start [s]
+    prefix : ids up to the mark; read from the cache or written to it
+    suffix : ids behind it; always plain
+
+    Examples
+    --------
+    >>> prompt_cache_bill([Call(time=0, prefix=[1, 2], suffix=[3])], price_per_million=1e6)  # 1.25·2 + 1
+    Bill(read=0, written=2, plain=1, cost=3.5)
+    """
 
     time: float
     prefix: Sequence[int]
@@ -64,8 +88,13 @@ class Bill:
 
     Attributes
     ----------
-    read, written, plain : tokens read from the cache, written to it, and neither
-    cost : of all of them [$]
+    read, written, plain : read from the cache, written to it, and neither [token]
+    cost : of all of them, (w·written + r·read + plain)·price [$]
+
+    Examples
+    --------
+    >>> prompt_cache_bill([Call(0, [1, 2]), Call(1, [1, 2, 3, 4])], price_per_million=1e6)  # 1.25·(2 + 2) + 0.1·2
+    Bill(read=2, written=4, plain=0, cost=5.2)
     """
 
     read: int
@@ -85,25 +114,38 @@ def prompt_cache_bill(
 ) -> Bill:
     """Input cost of calls one by one: the longest living cached prefix is read, what is marked beyond it is written.
 
+    cost = (w·written + r·read + plain)·price.
+
     Parameters
     ----------
     calls : in order of time
-    price_per_million : of input tokens [$]
-    write_multiplier, read_multiplier : of that price
-    minimum : a shorter prefix is not cached
-    ttl : a prefix lives so long after it was last used [s]
+    price_per_million : of 10⁶ plain input tokens, 10⁶·price [$]
+    write_multiplier, read_multiplier : w and r, factors on that price
+    minimum : a shorter prefix is neither read nor written, and costs the plain price [token]
+    ttl : a prefix lives so long after it was last used, that moment included [s]; infinite unless given
+
+    Returns
+    -------
+    Bill: tokens read, written and plain, and what they cost [$]
 
     Raises
     ------
     CostModelError
-        for negative prices, or time that goes backwards
+        for a price or factor that is negative or infinite, or time that goes backwards
 
     Examples
     --------
     >>> system, hour = list(range(2000)), 3600
     >>> calls = [Call(hour * i, system, [i]) for i in range(3)]
-    >>> prompt_cache_bill(calls, 3.0).read, prompt_cache_bill(calls, 3.0, ttl=300).read
-    (4000, 0)
+    >>> prompt_cache_bill(calls, 3.0)  # (1.25·2000 + 0.1·4000 + 3)·3/10⁶
+    Bill(read=4000, written=2000, plain=3, cost=0.008709)
+    >>> prompt_cache_bill(calls, 3.0, ttl=300).read  # an hour is too long
+    0
+
+    References
+    ----------
+    Anthropic's published terms for a five-minute cache: w = 1.25, r = 0.1, ttl = 300
+    (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
     """
     _prices(price_per_million, write_multiplier, read_multiplier)
     kept: dict[tuple[int, ...], float] = {}  # prefix -> when it expires

@@ -14,6 +14,20 @@ from costmodel.lab.weights import LayerWeights, allocate
 def strongest(scores: np.ndarray, keep: int) -> np.ndarray:
     """Indices, in order, of the `keep` highest scores along the last axis; of equals the first.
 
+    Parameters
+    ----------
+    scores : (…, n), higher for what matters more
+    keep : 1 to n
+
+    Returns
+    -------
+    (…, keep) rising indices, as `prune` takes them
+
+    Raises
+    ------
+    CostModelError
+        for keep outside 1 to n
+
     Examples
     --------
     >>> strongest(np.array([[0.3, 0.1, 0.2], [1.0, 1.0, 1.0]]), 2)
@@ -41,22 +55,29 @@ def prune(
     Parameters
     ----------
     decoder : stays as it is
-    layers : (L',) indices of those to keep; all unless given
-    heads : (L, K') of the key/value heads to keep in each layer, each with its group of N/K query heads
-    neurons : (L, F') of the MLP's neurons to keep in each layer
+    layers : (L',) rising indices of those to keep; all unless given, as for the others
+    heads : (L, K') of the key/value heads to keep in each old layer, each with its group of N/K query heads
+    neurons : (L, F') of the MLP's neurons to keep in each old layer
     channels : (D',) of the residual stream, the same in all layers; needs norms with gains
+
+    Returns
+    -------
+    a Decoder of L' layers, K' key/value heads, F' neurons and D' channels; H, V and max_len stay
 
     Raises
     ------
     CostModelError
-        for an index that is missing, repeated or out of order, or channels without gains to correct
+        for no index, or one that does not exist, is repeated or out of order; for layers that keep different numbers of
+        heads or neurons; or for channels without gains to correct
 
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
     >>> tiny = TinyDecoder()
-    >>> prune(tiny, layers=[0], neurons=[range(32)] * 2).shape.d_ff, prune(tiny, layers=[0]).params
-    (32, 4352)
+    >>> tiny.params - prune(tiny, layers=[0]).params  # one layer: 12·D²
+    3072
+    >>> tiny.params - prune(tiny, neurons=[range(32)] * 2).params  # half of 64 neurons in 2 layers: 2·32·2·D
+    2048
 
     References
     ----------

@@ -9,7 +9,17 @@ from costmodel.common.blocks import BlockPool, blocks_of
 
 @dataclass(frozen=True)
 class Request:
-    """Tokens of the prompt, and of the answer that it will get."""
+    """Tokens of a prompt, and of the answer that it will get.
+
+    Attributes
+    ----------
+    prompt, output : how many of each [token]
+
+    Examples
+    --------
+    >>> Request(prompt=10, output=30).total
+    40
+    """
 
     prompt: int
     output: int
@@ -37,14 +47,24 @@ class Memory(Protocol):
 
 
 class BuddyMemory:
-    """One piece per request, a power of two of tokens, found by splitting larger pieces in halves (Knuth, 2.5).
+    """One piece per request, a power of two of tokens, found by splitting larger pieces in halves.
 
     Parameters
     ----------
-    capacity : tokens in all; the pieces to begin with are the powers of two that sum to it
-    policy : how much to ask for: "max" (max_len), "pow2" (the least power of two for the output, twice at most of what
-        it needs), "oracle" (the length it will have, foreseen)
-    max_len : the most tokens that a request may have
+    capacity : in all; the pieces to begin with are the powers of two that sum to it [token]
+    policy : how much to ask for: "max" (max_len), "pow2" (the prompt and the least power of two for the output, less
+        than twice what that needs), "oracle" (the length it will have, foreseen)
+    max_len : the most that a request may have [token]
+
+    Examples
+    --------
+    >>> memory = BuddyMemory(64, "oracle", max_len=64)
+    >>> memory.admit(0, Request(5, 4)), memory.given(0)  # 9 tokens, in a piece of 16
+    (True, 16)
+
+    References
+    ----------
+    Knuth, The Art of Computer Programming, volume 1 (1997), section 2.5 (the buddy system).
     """
 
     def __init__(self, capacity: int, policy: str, max_len: int) -> None:
@@ -96,7 +116,23 @@ class BuddyMemory:
 
 
 class BlockMemory:
-    """Blocks as they are needed, wherever they lie."""
+    """Blocks as they are needed, wherever they lie.
+
+    Parameters
+    ----------
+    capacity : in all; what does not fill a block is left out [token]
+    block_tokens : of a block [token]
+
+    Examples
+    --------
+    >>> memory = BlockMemory(64, block_tokens=4)
+    >>> memory.admit(0, Request(5, 4)), memory.given(0)  # 5 tokens so far, in two blocks
+    (True, 8)
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.
+    """
 
     def __init__(self, capacity: int, block_tokens: int) -> None:
         self.tables = BlockTables(BlockPool(capacity // block_tokens), block_tokens)

@@ -16,13 +16,36 @@ def parallel_blocks(
 ) -> int:
     """The most blocks in use while so many answers to one prompt are sampled: only the prompt is shared.
 
-    With P + n_new - 1 positions each: ⌊P/b⌋ shared ones and the rest for each.
+    ⌊P/b⌋ shared ones, and for each answer the rest of its ⌈(P + n_new - 1)/b⌉; ⌈P/b⌉ in all if n_new is 1, as the last
+    token is never run.
+
+    Parameters
+    ----------
+    decoder : with room for P + n_new - 1 positions
+    prompt : (P,) ids, at least 1
+    n_new : tokens in each answer, at least 1
+    samples : answers, at least 1
+    block_tokens : b [token]
+    seed : of the draws; the number of blocks does not depend on it
+
+    Returns
+    -------
+    peak number of blocks, of 2·L·K·H·b elements each
+
+    Raises
+    ------
+    CostModelError
+        for a prompt that is empty or outside the vocabulary, or more positions than the decoder has
 
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
-    >>> parallel_blocks(TinyDecoder(), [1] * 20, 9, samples=4, block_tokens=4)
+    >>> parallel_blocks(TinyDecoder(), [1] * 20, 9, samples=4, block_tokens=4)  # 5 + 4·(7 - 5), where 4·7 = 28 alone
     13
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.4 (parallel sampling).
     """
     memory, rng = _memory(decoder, len(prompt) + n_new, samples, block_tokens), np.random.default_rng(seed)
     first = memory.new_cache()
@@ -37,11 +60,36 @@ def parallel_blocks(
 def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int, block_tokens: int) -> int:
     """The most blocks in use during a beam search: beams share their prompt, and whatever past they have in common.
 
+    At most what as many samples need; how much less depends on which beams survive.
+
+    Parameters
+    ----------
+    decoder : with room for P + n_new - 1 positions
+    prompt : (P,) ids, at least 1
+    n_new : tokens in each beam, at least 1
+    width : beams, at least 1; one shares with nobody and needs ⌈(P + n_new - 1)/b⌉
+    block_tokens : b [token]
+
+    Returns
+    -------
+    peak number of blocks
+
+    Raises
+    ------
+    CostModelError
+        for what `beam_search` refuses
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
-    >>> beam_blocks(TinyDecoder(), [1] * 20, 9, width=4, block_tokens=4) <= 13
+    >>> beam_blocks(TinyDecoder(), [1] * 20, 9, width=4, block_tokens=4) <= 13  # of four samples
     True
+    >>> beam_blocks(TinyDecoder(), [1] * 20, 9, width=1, block_tokens=4)
+    7
+
+    References
+    ----------
+    Kwon et al., PagedAttention, 2309.06180, section 4.4 (beam search).
     """
     memory = _memory(decoder, len(prompt) + n_new, width, block_tokens)
     beam_search(decoder, prompt, n_new, width, cache=memory.new_cache())

@@ -37,16 +37,33 @@ def find_smollm2() -> Path:
 
 
 def load_smollm2(path: str | Path | None = None) -> tuple[Decoder, Tokenizer]:
-    """The model, in float32, and its tokenizer.
+    """The model, in float32, and its tokenizer: 134,515,008 parameters, 538 MB in memory.
 
     Parameters
     ----------
-    path : of a Llama-shaped GGUF file with a byte-level BPE vocabulary; None looks for SmolLM2
+    path : of a Llama-shaped GGUF file with a byte-level BPE vocabulary; None looks where `find_smollm2` does
+
+    Returns
+    -------
+    decoder : a Decoder, the stored weights dequantized
+    tokenizer : a Tokenizer
 
     Raises
     ------
     CostModelError
-        when the file is nowhere, or is refused
+        when the file is nowhere, or the packages `gguf` and `tokenizers` are not there
+    ConfigError
+        when the file cannot be read, is damaged, or holds something else
+
+    Examples
+    --------
+    >>> load_smollm2("nowhere.gguf")
+    Traceback (most recent call last):
+    costmodel.common.errors.ConfigError: nowhere.gguf: cannot be read: No such file or directory
+
+    References
+    ----------
+    Allal et al., SmolLM2, 2502.02737.
     """
     file = read_gguf(find_smollm2() if path is None else path)
     return decoder_from_gguf(file), tokenizer_from_gguf(file)
@@ -57,6 +74,15 @@ def chat_prompt(
 ) -> str:
     """A user's message in the form that the instruct model was trained on (ChatML).
 
+    Parameters
+    ----------
+    message : of the user
+    system : what the model is told before; by default what its chat template says
+
+    Returns
+    -------
+    the text to encode, which ends where the answer begins; the markers in it are single tokens
+
     Examples
     --------
     >>> print(chat_prompt("Hello", system="Be brief."))
@@ -66,6 +92,10 @@ def chat_prompt(
     Hello<|im_end|>
     <|im_start|>assistant
     <BLANKLINE>
+
+    References
+    ----------
+    Allal et al., SmolLM2, 2502.02737; the form is the chat template in the model's tokenizer configuration.
     """
     turns = (("system", system), ("user", message))
     return "".join(f"<|im_start|>{who}\n{said}<|im_end|>\n" for who, said in turns) + "<|im_start|>assistant\n"

@@ -6,6 +6,10 @@ from importlib.resources import files
 def sample_text() -> str:
     """The text, paragraphs separated by an empty line.
 
+    Returns
+    -------
+    eight paragraphs, without a line break at the end
+
     Examples
     --------
     >>> text = sample_text()

@@ -10,13 +10,27 @@ def measured_seconds(decoder: Decoder, *, prompt: int, context: int, rounds: int
 
     Parameters
     ----------
-    decoder : any of the lab's decoders
-    prompt, context : tokens; the context at least 2
-    rounds : runs of each; the fastest counts
+    decoder : with a vocabulary of at least 8; its work goes on counting
+    prompt : of the prefill, which begins with an empty cache, 1 to max_len [token]
+    context : of the step, 2 to max_len; context - 1 of them are prefilled before the clock starts [token]
+    rounds : runs of each, at least 1; the fastest counts
 
     Returns
     -------
     {"prefill": …, "decode": …} [s]
+
+    Raises
+    ------
+    CostModelError
+        for a prompt below 1, a context below 2, either beyond max_len, or a smaller vocabulary
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()
+    >>> seconds = measured_seconds(tiny, prompt=4, context=3, rounds=2)
+    >>> sorted(seconds), tiny.work.positions  # (3 - 1) + 2·(4 + 1)
+    (['decode', 'prefill'], 12)
     """
     cache = decoder.new_cache()
     tokens = [1 + i % 7 for i in range(context - 1)]

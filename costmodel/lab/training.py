@@ -30,19 +30,19 @@ def train(
     """Change the decoder's weights by Adam on random windows of a text; the rate falls linearly to 0.
 
     m ← β₁·m + (1 - β₁)·g, v ← β₂·v + (1 - β₂)·g², w ← w - rate·m̂/(√v̂ + ε), with m̂ and v̂ corrected for their start
-    at 0 (Kingma and Ba, 1412.6980, algorithm 1).
+    at 0, β₁ = 0.9, β₂ = 0.99 and ε = 1e-8.
 
     Parameters
     ----------
     decoder : trained in place
     tokens : (n,) ids of a text, at least length + 1
     steps, batch, length : updates, windows in each, and tokens predicted in each window
-    rate : of the first step
+    rate : factor of the first update, above 0; update i of n has rate·(1 - (i - 1)/n)
     seed : of the windows; the same seed gives the same weights
     loss : what to make small, chosen for each batch of windows (batch, length + 1), as `distil` does; the mean
         cross-entropy unless given
     project : weights -> those that the passes use in their place, while the update goes to the full ones: the
-        straight-through way to train under quantization (Bengio et al., 1308.3432)
+        straight-through way to train under quantization
     progress : told (steps done, steps); by default a bar for a long run on a terminal
 
     Returns
@@ -60,6 +60,11 @@ def train(
     >>> losses = train(TinyDecoder(vocab=2), np.arange(100) % 2, steps=40, length=8, rate=1e-2)  # 0 1 0 1 …
     >>> losses[0] > 0.5, losses[-1] < 0.05
     (True, True)
+
+    References
+    ----------
+    Kingma and Ba, Adam, 1412.6980, algorithm 1.
+    `project`: Bengio, Léonard and Courville, Estimating or propagating gradients …, 1308.3432 (straight-through).
     """
     tokens = np.asarray(tokens)
     for name, value in {"steps": steps, "batch": batch, "length": length}.items():
@@ -90,6 +95,20 @@ def train(
 def distil(teacher: Decoder, temperature: float = 1.0) -> Callable[[np.ndarray], Loss]:
     """The loss that `train` makes small to imitate a teacher: `distillation` from its logits on each batch.
 
+    Parameters
+    ----------
+    teacher : of the student's vocabulary, with room for its windows; stays as it is, and runs forward for every batch
+    temperature : τ, a number above 0, by which both logits are divided
+
+    Returns
+    -------
+    windows (batch, T + 1) -> their Loss, for the argument `loss` of `train`
+
+    Raises
+    ------
+    CostModelError
+        from what is returned: for a temperature that is not above 0, or windows that the teacher cannot read
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
@@ -97,6 +116,10 @@ def distil(teacher: Decoder, temperature: float = 1.0) -> Callable[[np.ndarray],
     >>> losses = train(student, np.arange(200) % 16, steps=40, length=8, loss=distil(teacher))
     >>> losses[-1] < losses[0] / 5
     True
+
+    References
+    ----------
+    Hinton, Vinyals and Dean, Distilling the knowledge in a neural network, 1503.02531, section 2.
     """
     return lambda windows: distillation(batch_logits(teacher, windows[:, :-1]), temperature)
 
@@ -111,15 +134,25 @@ def mean_loss(decoder: Decoder, tokens: np.ndarray, length: int = 32, batch: int
     ----------
     decoder : of any shape
     tokens : (n,) ids, at least length + 1
-    length : tokens predicted in each window
-    batch : windows at a time
+    length : tokens predicted in each window, 1 to max_len
+    batch : windows at a time, at least 1; it changes memory and time, not the loss
+
+    Returns
+    -------
+    loss [nat per token]; its exponential is the perplexity
+
+    Raises
+    ------
+    CostModelError
+        for a text shorter than a window, or ids that the decoder refuses
 
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
-    >>> tiny, text = TinyDecoder(), np.arange(33) % 16
-    >>> abs(mean_loss(tiny, text) - loss_and_gradient(tiny, text[np.newaxis])[0]) < 1e-12
-    True
+    >>> tiny = TinyDecoder()
+    >>> tiny.weights.head.values[...] = 0  # all logits 0: every one of 16 tokens equally likely, ln 16
+    >>> round(mean_loss(tiny, np.arange(33) % 16), 4)
+    2.7726
     """
     tokens = np.asarray(tokens)
     _check_text(tokens, length)

@@ -24,7 +24,19 @@ class Decoder:
     Parameters
     ----------
     shape : sizes and switches
-    weights : of that shape
+    weights : of that shape; used, not copied
+
+    Examples
+    --------
+    >>> from costmodel.lab.decoder import TinyDecoder
+    >>> tiny = TinyDecoder()  # V = D = 16, L = 2, N = 2, H = 8: 6400 numbers in matrices
+    >>> logits = tiny.forward_full([1, 2, 3])
+    >>> tiny.work.positions, tiny.work.flops == 2 * 3 * 6400 + 4 * 2 * 2 * 3 * 3 * 8  # 2·T·params + 4·L·N·T·S·H
+    (3, True)
+
+    References
+    ----------
+    Vaswani et al., Attention is all you need, 1706.03762; the norms first as in Llama, Touvron et al., 2302.13971.
     """
 
     def __init__(self, shape: DecoderShape, weights: DecoderWeights) -> None:
@@ -69,9 +81,20 @@ class Decoder:
     def forward_step(self, token: int, pos: int, cache: Cache) -> np.ndarray:
         """One pass over one token at position `pos`, which must be the next of the cache.
 
+        Parameters
+        ----------
+        token : id
+        pos : cache.length
+        cache : of all tokens before; grows by one
+
         Returns
         -------
         (V,) logits
+
+        Raises
+        ------
+        CostModelError
+            for another position, an id outside the vocabulary, or a full cache
 
         Examples
         --------
@@ -96,11 +119,16 @@ class Decoder:
         Parameters
         ----------
         sequences : (T_i,) ids each
-        caches : one (or None) for each sequence
+        caches : one (or None) for each sequence, filled as `forward_full` does; None for none
 
         Returns
         -------
         (T_i, V) logits each
+
+        Raises
+        ------
+        CostModelError
+            before anything changes, for what `forward_full` refuses, or one cache for two sequences
         """
         if not sequences:
             return []

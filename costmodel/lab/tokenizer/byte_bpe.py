@@ -20,9 +20,21 @@ class Tokenizer:
 
     Attributes
     ----------
-    backend : what merges
+    backend : what merges, of the package `tokenizers`
     first : ids put before every text (a beginning-of-sequence token, if the model was trained with one)
     end : the id that ends an answer
+
+    Examples
+    --------
+    >>> from tokenizers import Tokenizer as Backend, models
+    >>> backend = Backend(models.BPE({"h": 0, "i": 1, "hi": 2, "<s>": 3}, [("h", "i")]))
+    >>> tokenizer = Tokenizer(backend, first=(3,), end=3)
+    >>> tokenizer.encode("hihih"), tokenizer.decode([2])
+    ([3, 2, 2, 0], 'hi')
+
+    References
+    ----------
+    Radford et al., Language models are unsupervised multitask learners (GPT-2), 2019, section 2.2.
     """
 
     backend: "tokenizers.Tokenizer"
@@ -41,12 +53,35 @@ class Tokenizer:
 def tokenizer_from_gguf(file: GGUFFile) -> Tokenizer:
     """The tokenizer of a GGUF file whose vocabulary is byte-level BPE.
 
+    Parameters
+    ----------
+    file : what `read_gguf` returned; its tokenizer.ggml keys are read: model ("gpt2"), pre ("gpt-2" or "smollm"),
+        tokens, token_type, merges, eos_token_id, add_bos_token and bos_token_id
+
+    Returns
+    -------
+    a Tokenizer; tokens of the types control and user-defined are its markers
+
     Raises
     ------
     ConfigError
         naming the file and the key: another kind of tokenizer, another way to split words, or lists that do not fit
     CostModelError
         without the package `tokenizers`
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> keys = {"model": "gpt2", "pre": "gpt-2", "tokens": ["<end>", "h", "i", "hi"], "token_type": [3, 1, 1, 1]}
+    >>> keys |= {"merges": ["h i"], "eos_token_id": 0}
+    >>> file = GGUFFile(Path("small.gguf"), {f"tokenizer.ggml.{key}": value for key, value in keys.items()}, {})
+    >>> tokenizer_from_gguf(file).encode("hii<end>")
+    [3, 2, 0]
+
+    References
+    ----------
+    The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+    Byte-pair merges: Sennrich, Haddow and Birch, Neural machine translation of rare words, 1508.07909.
     """
     library = needed("tokenizers", "reading and writing text", "lab")
     kind = file.metadata.get("tokenizer.ggml.model")
