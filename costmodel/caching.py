@@ -15,17 +15,17 @@ def uncached_prompt_cost(
     requests: Number = requests,
     token_price: Number = token_price,
 ) -> Number:
-    """requests·(prefix + suffix)·price: every request pays for its whole prompt [USD].
+    """requests·(prefix + suffix)·price: every request pays for its whole prompt [$].
 
     Parameters
     ----------
     prefix, suffix : tokens that all requests begin with, and that each has alone [token]
     requests : number of requests
-    token_price : price of a plain input token [USD/token]
+    token_price : price of a plain input token [$/token]
 
     Returns
     -------
-    cost of the prompts [USD]
+    cost of the prompts [$]
 
     Examples
     --------
@@ -43,18 +43,18 @@ def cached_prompt_cost(
     write: Number = write,
     read: Number = read,
 ) -> Number:
-    """(prefix·(write + (requests − 1)·read) + requests·suffix)·price: one writes, all others read [USD].
+    """(prefix·(write + (requests − 1)·read) + requests·suffix)·price: one writes, all others read [$].
 
     Parameters
     ----------
     prefix, suffix : tokens that all requests begin with, and that each has alone [token]
     requests : number of requests; the prefix stays in the cache until the last
-    token_price : price of a plain input token [USD/token]
+    token_price : price of a plain input token [$/token]
     write, read : price of a token written to the cache, and of one read, as a factor of the plain price
 
     Returns
     -------
-    cost of the prompts [USD]
+    cost of the prompts [$]
 
     Examples
     --------

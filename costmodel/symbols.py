@@ -54,9 +54,6 @@ b_kv = _letter("b_kv", "size of a cached key or value element", "byte", r"b_{kv}
 b_a = _letter("b_a", "size of an activation", "byte", r"b_a")
 memory_bandwidth = _letter("memory_bandwidth", "bytes that memory delivers per second", "byte/s", r"\mathrm{bandwidth}")
 peak = _letter("peak", "dense arithmetic rate", "FLOP/s", r"\mathrm{peak}")
-interconnect = _letter(
-    "interconnect", "bytes that one device sends to others per second", "byte/s", r"\mathrm{interconnect}"
-)
 capacity = _letter("capacity", "bytes that memory holds", "byte", r"\mathrm{capacity}")
 devices = _letter("devices", "accelerators working together", latex=r"\mathrm{devices}")
 price = _letter("price", "cost of one device for one second", "$/s", r"\mathrm{price}")

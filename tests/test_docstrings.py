@@ -1,7 +1,7 @@
 """Every public name says, in this order: what it is, parameters [unit], returns [unit], errors, an example, the source.
 
 Public is what a room lists in its `__all__` and what a page imports, with the methods of the classes that people hold.
-Figures are left out: each says what it shows, and the pages run them. That the examples are right is the doctests' business.
+Figures are left out: each says what it shows, and the pages run them. The doctests hold the examples.
 """
 
 import ast
@@ -52,7 +52,7 @@ def on_pages() -> Iterator[tuple[str, str]]:
 
 def public() -> Iterator[tuple[str, Any]]:
     for room, name in [*listed(), *on_pages()]:
-        thing = getattr(importlib.import_module(room), name)
+        thing = inspect.unwrap(getattr(importlib.import_module(room), name))
         if not room.startswith("costmodel.plotting") and (inspect.isclass(thing) or inspect.isfunction(thing)):
             yield f"{thing.__module__}.{name}", thing
     for held in HELD:

@@ -66,6 +66,14 @@ def model_named(name: str) -> Model:
 def device_named(name: str) -> Accelerator:
     """The accelerator a published name means: a record, the record it begins with, or a device without a peak.
 
+    Parameters
+    ----------
+    name : as published; case, spaces and underscores do not matter
+
+    Returns
+    -------
+    Accelerator
+
     Raises
     ------
     UnknownNameError

@@ -33,7 +33,28 @@ def at_once(row: Measurement, setting: Setting) -> float:
 
 @lru_cache(maxsize=4096)
 def passes(row: Measurement) -> tuple[Passes, ...]:
-    """What the measured time was spent on: steps of decoding, a prefill, or one prefill and the steps after it."""
+    """What the measured time was spent on: steps of decoding, a prefill, or one prefill and the steps after it.
+
+    Parameters
+    ----------
+    row : a measurement whose model, device and sizes are known
+
+    Returns
+    -------
+    tuple of Passes, each with how often it happened and the terms [s] that one of them is made of
+
+    Raises
+    ------
+    CostModelError
+        when the row leaves out a size that its phase needs
+
+    Examples
+    --------
+    >>> from costmodel.evidence import measurements
+    >>> row = next(row for row in measurements() if row.phase == "decode" and forecastable(row))
+    >>> [run.times for run in passes(row)]
+    [1]
+    """
     model, device = model_named(row.model), device_named(row.hardware).times(row.devices)
     setting = Setting(device, present("weight_bits", row.weight_bits), row.cache_bits or 16, engine(row.software))
     found = []

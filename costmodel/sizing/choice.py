@@ -73,7 +73,7 @@ class Choice:
     hardware, deployment, batch : what runs; the copies are in `deployment.parallel.replicas`
     devices : number of them, in all copies
     latency, ttft : time per output token, to the first token [s]
-    dollars_per_hour, dollars_per_million : cost of everything; of a million output tokens [USD]
+    dollars_per_hour, dollars_per_million : cost of everything; of a million output tokens [$]
     """
 
     hardware: str

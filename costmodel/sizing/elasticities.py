@@ -97,7 +97,7 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     ----------
     deployment : with numbers throughout
     name : a metric
-    where : batch [sequence], context and prompt [token], price [USD per device and hour], utilisation (share)
+    where : batch [sequence], context and prompt [token], price [$ per device and hour], utilisation (share)
 
     Returns
     -------

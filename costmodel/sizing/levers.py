@@ -29,7 +29,7 @@ from costmodel.symbols import (
 
 @dataclass(frozen=True)
 class Use:
-    """How a deployment is used: batch B, context S, prompt, price [USD per hour of a device], utilisation."""
+    """How a deployment is used: batch B, context S, prompt, price [$ per hour of a device], utilisation."""
 
     batch: Number = 1
     context: Number = 1024

@@ -22,18 +22,18 @@ def checked_utilisation(utilisation: Number) -> Number:
 
 
 def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, utilisation: Number = 1) -> Number:
-    """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [USD].
+    """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [$].
 
     Parameters
     ----------
     seconds, tokens : how long one copy works [s], and for how many tokens [token]
-    price : of one device for one hour [USD]
+    price : of one device for one hour [$]
     devices : number that one copy occupies
     utilisation : share of the paid time spent on such work
 
     Returns
     -------
-    cost of a million tokens [USD]
+    cost of a million tokens [$]
 
     Raises
     ------
@@ -52,21 +52,21 @@ def dollars_per_million(
     deployment: Deployment, price: Number, *, batch: int = 1, context: int = 1024, prompt: int | None = None,
     utilisation: Number = 1,
 ) -> dict[str, Number]:  # fmt: skip
-    """Cost of a million tokens read and of a million written [USD].
+    """Cost of a million tokens read and of a million written [$].
 
     Input tokens come at the pace of one prompt's prefill, output tokens at that of a decode step of the batch.
 
     Parameters
     ----------
     deployment : what runs
-    price : of one device for one hour [USD]
+    price : of one device for one hour [$]
     batch, context : sequences decoded together [sequence], tokens each attends to [token]
     prompt : tokens of a prompt [token]; None for the context
     utilisation : share of the paid time spent on such work; 1 is a machine that never waits
 
     Returns
     -------
-    input, output : cost of a million tokens of each kind [USD], by these names
+    input, output : cost of a million tokens of each kind [$], by these names
 
     Raises
     ------

@@ -23,7 +23,7 @@ class Point:
     throughput : output of the batch [token/s]
     memory : weights and caches, on the fullest device [byte]
     fits : whether the device holds that
-    dollars_per_million : cost of a million output tokens [USD]; None without a price
+    dollars_per_million : cost of a million output tokens [$]; None without a price
 
     Examples
     --------
@@ -65,13 +65,13 @@ def compare(
     ----------
     deployments : what to set side by side
     batch, context : the same for all [sequence], [token]
-    prices : of one device for one hour, one for each deployment [USD]
+    prices : of one device for one hour, one for each deployment [$]
     utilisation : share of the paid time spent on such work
 
     Returns
     -------
     Table: deployment, time per token [ms], throughput [token/s], memory [byte], the largest batch at this context
-    [sequence], whether it fits, and the cost of a million output tokens [USD]
+    [sequence], whether it fits, and the cost of a million output tokens [$]
 
     Raises
     ------
@@ -109,8 +109,8 @@ def pareto(
     ----------
     deployments : what to choose from
     batch, context : batches to try for each deployment [sequence], and tokens each sequence attends to [token]
-    against : "throughput" [token/s] or "dollars_per_million" [USD], which needs prices
-    prices : of one device for one hour, one for each deployment [USD]
+    against : "throughput" [token/s] or "dollars_per_million" [$], which needs prices
+    prices : of one device for one hour, one for each deployment [$]
     utilisation : share of the paid time spent on such work
 
     Returns

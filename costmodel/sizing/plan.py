@@ -55,7 +55,7 @@ def plan(
     Parameters
     ----------
     model, slo, load : what is served, what is promised, what is asked for
-    prices : {accelerator: price of a device for an hour [USD]}; these are the accelerators considered
+    prices : {accelerator: price of a device for an hour [$]}; these are the accelerators considered
     shardings : how one copy is spread: Parallel(tensor=…, …), or a number of devices that split every matrix
     weights, cache : formats to consider; None for weights as they are stored
     utilisation : share of the time that copies may be busy; below 1 leaves room for waves

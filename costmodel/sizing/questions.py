@@ -32,8 +32,8 @@ class Questions:
             interconnect, replicas, price, utilisation
         method : "closed form", "bracketed root", or "auto": the first where there is one
         conditions : targets, latency [s per token], ttft [s], throughput [token/s], memory [byte], dollars_per_million,
-            dollars_per_million_input [USD], joules_per_token [J]; and where: batch (1), context (1024), prompt (the
-            context), price [USD per device and hour], utilisation (1)
+            dollars_per_million_input [$], joules_per_token [J]; and where: batch (1), context (1024), prompt (the
+            context), price [$ per device and hour], utilisation (1)
 
         Returns
         -------
@@ -68,7 +68,7 @@ class Questions:
         ----------
         batch, context : where: B [sequence] and S [token]
         metric : latency, ttft, throughput, memory, dollars_per_million, dollars_per_million_input or joules_per_token
-        where : prompt [token], price [USD per device and hour], utilisation (share), as in `solve`
+        where : prompt [token], price [$ per device and hour], utilisation (share), as in `solve`
 
         Returns
         -------

@@ -33,7 +33,7 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     Parameters
     ----------
     deployment : what is varied
-    metrics : latency [s], ttft [s], throughput [token/s], memory [byte], dollars_per_million [USD], …
+    metrics : latency [s], ttft [s], throughput [token/s], memory [byte], dollars_per_million [$], …
     chunks : number of points per chunk; the variables are then Dask arrays, computed chunk by chunk on threads, or
         wherever an active `dask.distributed` client has its workers: a reduction of any number of points fits in memory
     axes : numbers (a sequence makes an axis, a single number a condition) for batch, context, prompt, bandwidth, peak,
