@@ -101,7 +101,8 @@ class Deployment(Memory, Questions):
 
         return device_pass(self.model, self.parallel)
 
-    def _decode_ledger(self, batch: Number, context: Number) -> Ledger:
+    def decode_ledger(self, batch: Number, context: Number) -> Ledger:
+        """What one device does in a decode step."""
         ways = self.parallel.data * self.parallel.pipeline  # a batch travels through the stages in as many parts
         return self.part.decode(self.parallel.share(batch, ways), context).sized(self.widths)
 
@@ -158,7 +159,7 @@ class Deployment(Memory, Questions):
         if self.textbook:
             step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
         else:
-            step = self._timing(self._decode_ledger(batch, context))
+            step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:
                 step = self._forecast(step, self.model.decode(batch, context), batch, batch)
                 if generated is not None:

@@ -50,20 +50,23 @@ def _what_binds(d: Deployment, use: Use, turned: Lever, wanted: Metric, target: 
         else device.decode(used.batch, used.context).timing
     )
     at = lambda x: float(x.subs(turned.symbol, best)) if isinstance(x, Expr) else float(x)  # noqa: E731
-    arithmetic = at(step.compute_seconds)
-    weights = at(_weights_read(device, used, wanted) / device.accelerator.bandwidth)
-    if max(arithmetic, weights) > target:
-        longer = "the arithmetic" if arithmetic > weights else "reading the weights"
-        return f"{longer} alone takes {_shown(max(arithmetic, weights), 's')}"
-    return f"reading weights and caches takes {_shown(at(step.seconds), 's')}"
+    alone = {
+        "reading the weights": at(_weights_read(device, used, wanted) / device.accelerator.bandwidth),
+        "the arithmetic": at(step.compute_seconds),
+        "sending between the devices": at(step.communication_seconds),
+    }
+    longest = max(alone, key=lambda what: alone[what])
+    if alone[longest] > target:
+        return f"{longest} alone takes {_shown(alone[longest], 's')}"
+    sent = " and sending between the devices" if alone["sending between the devices"] else ""
+    return f"reading weights and caches{sent} takes {_shown(at(step.seconds), 's')}"
 
 
 def _weights_read(d: Deployment, use: Use, wanted: Metric) -> Number:
-    """Bytes of weights that the pass reads."""
+    """Bytes of weights that one device reads in the pass."""
     if d.textbook:
         return d.weight_bytes
-    tokens = use.prompt_tokens if wanted.name == "ttft" else use.context
-    ledger = d.model.prefill(1, tokens) if wanted.name == "ttft" else d.model.decode(use.batch, tokens)
+    ledger = d.part.prefill(1, use.prompt_tokens) if wanted.name == "ttft" else d.decode_ledger(use.batch, use.context)
     return ledger.elements("weight") * d.widths.weight
 
 

@@ -58,4 +58,4 @@ def load(name: str | os.PathLike[str], *, assume_family: str | None = None) -> M
     try:
         return preset(name)
     except UnknownNameError as error:
-        raise UnknownNameError(f"{error} A file is taken by its path, such as ./config.json") from None
+        raise UnknownNameError(f"{error} (a file is taken by its path, such as ./config.json)") from None
