@@ -6,6 +6,7 @@ A row is its name, how often it occurs, its FLOPs, and the elements it moves bet
 import pytest
 
 import costmodel.layers
+from costmodel.common.errors import CostModelError
 from costmodel.layers import (
     Attention,
     Embedding,
@@ -223,6 +224,40 @@ def test_unless_asked_elementwise_work_is_not_counted(kind: str) -> None:
         assert row.op.bytes == same.op.bytes, row.name
 
 
+PAIRS = {  # of 3 queries at the end of a context of 7: keys 1 to 5, 1 to 6, 1 to 7
+    "all": ({}, 5 + 6 + 7, 7),
+    "a window of 4": ({"window": 4}, 4 * 3, 6),  # keys 2 to 7
+    "a window of 6": ({"window": 6}, 5 + 6 + 6, 7),
+    "chunks of 3": ({"chunk": 3}, 2 + 3 + 1, 4),  # positions 4, 5 | 4, 5, 6 | 7
+}
+
+
+@pytest.mark.parametrize("seen", PAIRS)
+def test_only_pairs_that_the_mask_leaves_cost_work(seen: str) -> None:
+    options, pairs, keys = PAIRS[seen]
+    rows = Attention(D, N, K, H, **options).ledger(ForwardPass(B, T, S, elementwise=True))
+    assert rows["scores"].flops == rows["values"].flops == 2 * B * pairs * N * H
+    assert rows["softmax"].flops == 5 * B * pairs * N
+    for row in ("scores", "values"):
+        assert sum(t.elements for t in rows[row].op.reads if t.role == "cache") == B * keys * K * H
+
+
+@pytest.mark.parametrize(("absorbed", "scored", "summed"), [(True, C + R, C), (False, H + R, U)])
+def test_latents_leave_out_the_same_pairs(absorbed: bool, scored: int, summed: int) -> None:
+    rows = LatentAttention(D, N, **LATENT, absorbed=absorbed).ledger(ForwardPass(B, T, S))
+    pairs = 5 + 6 + 7
+    assert (rows["scores"].flops, rows["values"].flops) == (2 * B * pairs * N * scored, 2 * B * pairs * N * summed)
+
+
+def test_experts_where_the_tokens_of_several_devices_meet() -> None:
+    alone, met = (Moe(Mlp(D, F), E, A, gathered=devices).ledger(PASS) for devices in (1, 3))
+    assert met["experts: up"].flops == 3 * alone["experts: up"].flops
+    read = sum(t.elements for t in met["experts: up"].op.reads if t.role == "weight")
+    assert read == pytest.approx(D * F * E * (1 - (1 - A / E) ** (3 * BT)))
+    with pytest.raises(CostModelError, match=r"^experts per token \(11\) exceed the experts \(10\)$"):
+        Moe(Mlp(D, F), E, 11)
+
+
 MATRICES = {
     "attention": [(D, N * H), (D, N * H), (D, K * H), (D, K * H), (N * H, D)],
     "latent, expanded": [(D, N * (H + R)), (D, C + R), (C, N * H), (C, N * U), (N * U, D)],
@@ -271,6 +306,8 @@ def test_what_names_its_operands() -> None:
     assert StatedCache(K, H).ledger(PASS)["cache"].op.operands == ("B S K H", "B T K H")
     assert LinearAttention(D, N, H).ledger(PASS)["state"].op.operands == ("state", "state")
     assert Embedding(V, D).ledger(PASS)["embedding"].op.operands == ("B T D", "B T D")
+    assert KINDS["attention"][0].ledger(PASS)["sinks"].op.operands == ("N", "")
+    assert KINDS["mixture"][0].ledger(PASS)["router bias"].op.operands == ("E", "")
     assert KINDS["mamba"][0].ledger(PASS)["convolution and scan"].op.operands == ("convolution and scan", "")
 
 

@@ -102,7 +102,24 @@ class Deployment(Memory, Questions):
         return device_pass(self.model, self.parallel)
 
     def decode_ledger(self, batch: Number, context: Number) -> Ledger:
-        """What one device does in a decode step."""
+        """What one device does in a decode step of `batch` sequences.
+
+        Parameters
+        ----------
+        batch, context : B of one replica [sequence], S [token]; numbers or symbols
+
+        Returns
+        -------
+        Ledger, with the stages of a pipeline one after another
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> two = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(tensor=2))
+        >>> row = two.decode_ledger(1, 1024)["up"]  # half of the 14,336 columns, in each of 32 layers
+        >>> row.count, row.op.flops == 2 * 4096 * 14336 // 2
+        (32, True)
+        """
         ways = self.parallel.data * self.parallel.pipeline  # a batch travels through the stages in as many parts
         return self.part.decode(self.parallel.share(batch, ways), context).sized(self.widths)
 
