@@ -104,6 +104,12 @@ def test_sizes_are_checked(size: str) -> None:
         transformer(**{size: 0})
 
 
+def test_sizes_end_where_no_model_reaches() -> None:
+    assert transformer(**TINY_SIZES | {"V": 2**31}).params > 4 * 2**32
+    with pytest.raises(CostModelError, match=r"^V must be a whole number from 1 to 2,147,483,648, got 2147483649$"):
+        transformer(V=2**31 + 1)
+
+
 @pytest.mark.parametrize("size", ["params", "L", "K", "H"])
 def test_sizes_of_a_stated_model_are_checked(size: str) -> None:
     with pytest.raises(CostModelError, match=rf"^{size} must be a whole number"):
@@ -173,7 +179,7 @@ def test_what_each_switch_adds(switch: str) -> None:
 
 
 def test_rows_of_a_model_are_named() -> None:
-    rows = [row.name for row in TINY.decode(1, 1).rows]
+    rows = [row.name for row in transformer(**TINY_SIZES).decode(1, 1).rows]
     assert rows[:2] == ["embedding", "attention norm"]
     assert rows[-2:] == ["last norm", "unembedding"]
     assert "mlp norm" in rows
