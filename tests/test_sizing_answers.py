@@ -52,11 +52,14 @@ def test_the_round_numbers_are_round() -> None:
 
 def test_dollars_of_what_is_read_and_written() -> None:
     written = seconds(3, 999) / 3 * 36 / 3600 * 10**6 * 2  # at $36 an hour, half the time at work
-    read = Fraction(2 * 10**9 * 500, 10**14)  # 500 tokens, 2 FLOPs a parameter
-    cost = dollars_per_million(D, 36, batch=3, context=999, prompt=500, utilisation=0.5)
+    read = Fraction(2 * 10**9 + 2 * 50 * 2 * 10**6, 10**12)  # 50 tokens: too few for the arithmetic to take longer
+    cost = dollars_per_million(D, 36, batch=3, context=999, prompt=50, utilisation=0.5)
     assert cost["output"] == pytest.approx(float(written), rel=1e-12)
-    assert cost["input"] == pytest.approx(float(read / 500 * 36 / 3600 * 10**6 * 2), rel=1e-12)
-    use = Use(3, 999, prompt=500, price=36, utilisation=Fraction(1, 2))
+    assert cost["input"] == pytest.approx(float(read / 50 * 36 / 3600 * 10**6 * 2), rel=1e-12)
+    use = Use(3, 999, prompt=50, price=36, utilisation=Fraction(1, 2))
+    assert float(metric("joules_per_token").formula(D, use)) == pytest.approx(
+        joules_per_token(D, batch=3, context=999, utilisation=0.5)
+    )
     assert float(metric("dollars_per_million").formula(D, use)) == pytest.approx(cost["output"], rel=1e-12)
     assert float(metric("dollars_per_million_input").formula(D, use)) == pytest.approx(cost["input"], rel=1e-12)
 
@@ -150,6 +153,12 @@ def test_the_front_uses_price_and_share() -> None:
     assert (plain.dollars_per_million, plain.latency) == (None, pytest.approx(float(seconds(1, 1024))))
     full = pareto([D], batch=[1], prices=[36])[0]
     assert full.dollars_per_million == pytest.approx(float(seconds(1, 1024) * 36 / 3600 * 10**6))
+    assert point.deployment is D
+    assert len(pareto([D, D], batch=[1, 1])) == 1  # equal points do not beat each other: one of them is enough
+    with pytest.raises(
+        CostModelError, match=r"^dollars need prices=\[…\], one for each deployment, in \$ per device and"
+    ):
+        pareto([D], batch=[1], against="dollars_per_million")
     with pytest.raises(CostModelError, match=r"^nothing fits: none of 1 deployments holds any batch at 9,999 tokens$"):
         pareto([D], batch=[1], context=9999)
 
@@ -159,6 +168,43 @@ def test_a_wall_is_the_weights_only_where_they_alone_are_too_large() -> None:
     assert (exact.wall(1, 1), exact.fits(1, 1), exact.largest_batch(1)) == ("cache", False, 0)
     assert Deployment(MODEL, replace(CARD, capacity=2 * 10**9 - 1)).wall(1, 1) == "weights"
     assert (D.wall(5, 1000), D.wall(6, 1000)) == (None, "cache")
+
+
+def test_the_most_bits_and_heads_that_will_do() -> None:
+    exactly = replace(D, weights="fp8").decode(1, 999).seconds_per_token
+    assert D.solve("bits", latency=exactly, context=999).usable == "fp8"
+    assert D.solve("bits", latency=exactly * 1.001, context=999).usable == "fp8"
+    assert D.solve("bits", latency=exactly * 0.999, context=999).usable == "nvfp4"
+    four = replace(LLAMA, model=with_kv_heads(LLAMA.model, 4)).decode(64, 8192).seconds_per_token
+    for share, heads in ((1, 4), (1.001, 4), (0.999, 2)):
+        assert LLAMA.solve("kv_heads", latency=four * share, batch=64, context=8192).usable == heads
+    tiny = D.solve("bits", latency=0.001 + 0.002 * 0.02, context=499)
+    assert (tiny.usable, tiny.unit) == (float(tiny), "bit")  # 0.3 bits: no format is as narrow
+
+
+def test_chunks_of_a_sweep() -> None:
+    axes = {"batch": range(1, 5), "context": range(1, 11)}
+    shapes = {
+        25: ((2, 2), (10,)),
+        40: ((4,), (10,)),
+        7: ((1,) * 4, (7, 3)),
+        1: ((1,) * 4, (1,) * 10),
+        99: ((4,), (10,)),
+    }
+    for points, chunks in shapes.items():
+        assert D.sweep(**axes, chunks=points).latency.chunks == chunks
+    for points in (True, 2.0, "8", 0, -1):
+        with pytest.raises(
+            CostModelError, match=f"^chunks must be a whole number of points, at least 1, got {points!r}"
+        ):
+            D.sweep(**axes, chunks=points)
+
+
+def test_axes_of_records_are_called_by_their_names() -> None:
+    found = D.sweep(accelerator=[CARD, replace(CARD, name="other", bandwidth=2 * 10**12)], parallel=[1, Parallel()])
+    assert list(found.accelerator.values) == ["card", "other"]
+    assert list(found.parallel.values) == ["one device", "one device"]
+    assert found.latency.dims == ("accelerator", "parallel")
 
 
 def test_a_solution_says_what_it_is() -> None:
@@ -193,6 +239,14 @@ TARGETS: dict[str, tuple[Callable[[], object], str]] = {
     "prompt": (
         lambda: D.solve("peak", ttft=0.001, prompt=100),
         "no peak reaches 1 ms: reading the weights alone takes 2 ms",
+    ),
+    "prompt of a mixture": (  # a decode step of one token reads far fewer experts
+        lambda: Deployment(load("mixtral-8x7b"), H100.times(2)).solve("peak", ttft=0.001, prompt=1000),
+        "no peak reaches 1 ms: reading the weights alone takes 13.9 ms",
+    ),
+    "step of a mixture": (
+        lambda: Deployment(load("mixtral-8x7b"), H100.times(2)).solve("peak", latency=0.001),
+        "no peak reaches 1 ms: reading the weights alone takes 3.81 ms",
     ),
     "prompt and caches": (
         lambda: D.solve("peak", ttft=0.0021, prompt=499),
@@ -285,6 +339,8 @@ def test_a_plan_as_a_table() -> None:
     assert len(Plan(CHOICES[:1], []).table().rows) == 1
     assert str(found) == repr(found) == str(table)
     assert CHOICES[0].order == (3, 0.01, 4)
+    exact = replace(CHOICES[0], latency=0.0123456, ttft=0.0654321)
+    assert Plan([exact], []).table().rows[0][1].endswith("out; 12.3 ms per token, first after 65.4 ms")
 
 
 def test_a_load_is_checked() -> None:

@@ -136,7 +136,7 @@ class Deployment(Memory, Questions):
         return setting(several, self.widths, self.calibrated)
 
     def _forecast(self, bound: Timing, ledger: Ledger, sequences: Number, tokens: Number) -> Forecast:
-        return forecast(bound, self.model, ledger.sized(self.widths), self._setting, sequences, tokens)
+        return forecast(bound, self.model, ledger, self._setting, sequences, tokens)
 
     def decode(self, batch: Number = B, context: Number = S, *, generated: Number | None = None) -> Decode:
         """One decode step: latency, throughput, what binds, memory.

@@ -215,15 +215,18 @@ class _Crossing:
         return found
 
     def _usable(self) -> int | str | None:
-        """A whole number, a divisor of the query heads, a format: the nearest on the side that meets the target."""
-        choose = max if self.below_meets else min
+        """A whole number, a divisor of the query heads, a format: the nearest that meets the target.
+
+        Fewer heads and fewer bits never make a metric worse: of these, the most that meet it.
+        """
+        most = self.root * (1 + ROUNDING)
         if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
-            return choose(n for n in range(1, heads + 1) if heads % n == 0 and self._near(n))
+            return max(n for n in range(1, heads + 1) if heads % n == 0 and n <= most)
         if self.lever.whole:
             return self._whole()
         if self.lever.name.endswith("_bits"):
-            fitting = [f for f in FORMATS.values() if self._near(float(f.bytes))]
-            return choose(fitting, key=lambda f: f.bytes).name if fitting else None
+            fitting = [f for f in FORMATS.values() if f.bytes <= most]
+            return max(fitting, key=lambda f: f.bytes).name if fitting else None
         return None
 
     def _whole(self) -> int:
@@ -236,7 +239,3 @@ class _Crossing:
         if self.root / ways + slack < 1:
             raise CostModelError(f"no batch meets {self.says}: {ways} share it, and {ways} sequences are too many")
         return ways * int(np.floor(self.root / ways + slack))
-
-    def _near(self, value: float) -> bool:
-        """Whether a value lies on the side of the root that meets the target."""
-        return value <= self.root * (1 + ROUNDING) if self.below_meets else value >= self.root * (1 - ROUNDING)
