@@ -27,7 +27,7 @@ def whole(name: str, value: Any, least: int) -> int:
     return found
 
 
-def number(name: str, value: object, least: float, *, infinite: bool = False) -> None:
+def number(name: str, value: Any, least: float, *, infinite: bool = False) -> None:
     """Refuse by name what is no real number of at least `least`, infinity too unless it is said to have a meaning.
 
     Examples
@@ -36,7 +36,8 @@ def number(name: str, value: object, least: float, *, infinite: bool = False) ->
     >>> number("lifetime", inf, 0, infinite=True)
     """
     kind = "number" if infinite else "finite number"
-    if isinstance(value, bool) or not isinstance(value, Real) or not least <= value or (value == inf and not infinite):
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not least <= value or (value == inf and not infinite):
         raise CostModelError(f"{name} must be a {kind} of at least {least}, got {value!r}")
 
 
