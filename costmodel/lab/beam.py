@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel.common.errors import CostModelError
+from costmodel.common.checks import whole
 from costmodel.lab.cache import Cache
 from costmodel.lab.filters import checked_logits
+from costmodel.lab.losses import unchecked_log_softmax
 from costmodel.lab.selection import top_k_mask
 from costmodel.lab.transformer import Decoder
 
@@ -47,8 +48,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     >>> log_softmax(np.array([1000.0, 1000.0])).round(4)  # ln 1/2 each
     array([-0.6931, -0.6931])
     """
-    shifted = checked_logits(logits) - np.max(logits, axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return unchecked_log_softmax(checked_logits(logits))
 
 
 def beam_search(
@@ -75,7 +75,8 @@ def beam_search(
     Raises
     ------
     CostModelError
-        for a width or n_new below 1, no prompt, ids outside the vocabulary, or more positions than the decoder has
+        for a width or n_new that is not a positive integer, no prompt, ids outside the vocabulary, or more positions
+        than the decoder has
 
     Examples
     --------
@@ -92,8 +93,7 @@ def beam_search(
     Sutskever, Vinyals and Le, Sequence to sequence learning with neural networks, 1409.3215, section 3.2.
     Beams that share blocks: Kwon et al., PagedAttention, 2309.06180, section 4.4.
     """
-    if width < 1 or n_new < 1:
-        raise CostModelError(f"width and n_new must be at least 1, got {width} and {n_new}")
+    whole("n_new", n_new, 1), whole("width", width, 1)
     cache = decoder.new_cache() if cache is None else cache
     logits = [decoder.forward_full(prompt, cache)[-1]]
     beams, caches = [Beam([int(token) for token in prompt], 0.0)], [cache]

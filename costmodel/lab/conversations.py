@@ -3,7 +3,7 @@
 import random
 from itertools import count
 
-from costmodel.common.checks import whole
+from costmodel.common.checks import number, whole
 
 
 def conversation_trace(
@@ -15,7 +15,7 @@ def conversation_trace(
     ----------
     requests : how many, at least 1
     seed : of the choices; the same seed gives the same trace
-    system : blocks that all conversations begin with, ids 0 to system - 1
+    system : blocks that all conversations begin with, at least 0; ids 0 to system - 1
     turn : blocks that each request adds to its conversation, at least 1; their ids are new
     turns : mean number of requests of a conversation, at least 1; after each it ends with probability 1/turns
     together : conversations that go on at the same time, at least 1; each request comes from one of them at random, and
@@ -28,7 +28,8 @@ def conversation_trace(
     Raises
     ------
     CostModelError
-        for requests, turn or together that are not positive integers
+        for requests, turn or together that are not positive integers, a system that is not an integer of at least 0, or
+        turns below 1
 
     Examples
     --------
@@ -39,6 +40,8 @@ def conversation_trace(
     """
     for name, value in (("requests", requests), ("turn", turn), ("together", together)):
         whole(name, value, 1)
+    whole("system", system, 0)
+    number("turns", turns, 1, infinite=True)
     rng, fresh = random.Random(seed), count(system)
     open_now: list[list[int]] = [list(range(system)) for _ in range(together)]
     trace = []

@@ -26,6 +26,14 @@ def checked_logits(logits: np.ndarray) -> np.ndarray:
     return logits
 
 
+def checked_vector(logits: np.ndarray) -> np.ndarray:
+    """Logits of one distribution, (V,)."""
+    logits = checked_logits(logits)
+    if logits.ndim > 1:
+        raise CostModelError(f"logits must be one vector (V,), got shape {logits.shape}; index a row, or sample_batch")
+    return logits
+
+
 def _checked_probs(probs: np.ndarray) -> np.ndarray:
     """Floats that are not negative, with a positive finite sum in every row."""
     probs = np.asarray(probs, dtype=np.float64)
@@ -218,7 +226,7 @@ def repetition_penalty(logits: np.ndarray, previous: np.ndarray, penalty: float)
     Raises
     ------
     CostModelError
-        for a penalty or an id out of range, NaN or +inf logits, or nothing but -inf
+        for a penalty or an id out of range, other than one vector of logits, NaN or +inf, or nothing but -inf
 
     Examples
     --------
@@ -231,8 +239,10 @@ def repetition_penalty(logits: np.ndarray, previous: np.ndarray, penalty: float)
     """
     if not 0 < penalty < np.inf:
         raise CostModelError(f"penalty must be a finite number above 0, got {penalty}")
-    logits = checked_logits(logits).copy()
-    ids = np.asarray(list(previous), dtype=np.intp)
+    logits, ids = checked_vector(logits).copy(), np.asarray(list(previous))
+    if ids.size and not np.issubdtype(ids.dtype, np.integer):
+        raise CostModelError(f"previous tokens must be integers, got {ids.dtype}")
+    ids = ids.astype(np.intp)
     if ids.size and not 0 <= ids.min() <= ids.max() < len(logits):
         raise CostModelError(f"previous tokens must be 0 to {len(logits) - 1}, got {ids.min()} to {ids.max()}")
     logits[ids] = np.where(logits[ids] > 0, logits[ids] / penalty, logits[ids] * penalty)

@@ -14,6 +14,7 @@ from costmodel.common.errors import CostModelError, resolve_name
 from costmodel.lab.reservation import BlockMemory, BuddyMemory, Memory, Request
 
 POLICIES = ("max", "pow2", "oracle", "blocks")
+SHORTEST = 32  # tokens; of the lengths that `chat_requests` draws one in 2000 is as short, and hardly any is shorter
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def memory_shares(
     Raises
     ------
     CostModelError
-        for an unknown policy, no requests, one that can never fit, or so few that none ever waits
+        for an unknown policy, sizes that are not positive integers, no requests, one that can never fit, or so few that
+        none ever waits
 
     Examples
     --------
@@ -79,6 +81,8 @@ def memory_shares(
     Kwon et al., PagedAttention, 2309.06180, figure 2 (Orca "Max", "Pow2", "Oracle", and vLLM).
     """
     policy = resolve_name("policy", policy, POLICIES)
+    for name, value in (("capacity", capacity), ("max_len", max_len), ("block_tokens", block_tokens)):
+        whole(name, value, 1)
     if not requests:
         raise CostModelError("no requests: give at least one")
     for request in requests:
@@ -134,13 +138,18 @@ def chat_requests(count: int, *, seed: int, max_len: int = 2048) -> list[Request
 
     Parameters
     ----------
-    count : how many
+    count : how many, at least 0
     seed : of the lengths; the same seed gives the same requests
-    max_len : the most that a prompt and its answer have together, at least 2 [token]
+    max_len : the most that a prompt and its answer have together, at least 32: almost no draw is shorter [token]
 
     Returns
     -------
     requests, with prompt and output of at least 1 [token]
+
+    Raises
+    ------
+    CostModelError
+        for a count or max_len that is not such an integer
 
     Examples
     --------
@@ -151,6 +160,7 @@ def chat_requests(count: int, *, seed: int, max_len: int = 2048) -> list[Request
     ----------
     Kwon et al., PagedAttention, 2309.06180, figure 11 (the means).
     """
+    whole("count", count, 0), whole("max_len", max_len, SHORTEST)
     rng = np.random.default_rng(seed)
     found: list[Request] = []
     while len(found) < count:

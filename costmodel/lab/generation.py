@@ -82,13 +82,17 @@ def stream(
         raise CostModelError("prompt is empty; give at least one token")
     if n_new < 0:
         raise CostModelError(f"n_new must be at least 0, got {n_new}")
-    longest = len(tokens) + n_new - 1  # the last token is chosen and never processed
-    if longest > decoder.shape.max_len:
-        raise CostModelError(
-            f"{len(tokens)} prompt tokens and {n_new} new ones need {longest} positions; "
-            f"max_len is {decoder.shape.max_len}"
-        )
+    check_room(len(tokens), n_new, decoder.shape.max_len)
     return _steps(decoder, tokens, n_new, use_cache, choose, ends)
+
+
+def check_room(prompt: int, n_new: int, max_len: int) -> None:
+    """Refuse before any work an answer that would need more positions than max_len."""
+    longest = prompt + n_new - 1  # the last token is chosen and never processed
+    if longest > max_len:
+        raise CostModelError(
+            f"{prompt} prompt tokens and {n_new} new ones need {longest} positions; max_len is {max_len}"
+        )
 
 
 def _steps(

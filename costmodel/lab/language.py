@@ -12,7 +12,9 @@ from math import log
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
+from costmodel.lab.ragged import checked_ids
 
 NUMBERS = (0, 1)  # one, several: the index into each pair of forms
 NOUNS = (("cat", "cats"), ("dog", "dogs"), ("bird", "birds"), ("child", "children"))
@@ -144,15 +146,14 @@ def sample(n_tokens: int, seed: int = 0) -> np.ndarray:
     Raises
     ------
     CostModelError
-        for n_tokens below 1
+        for n_tokens that is not a positive integer
 
     Examples
     --------
     >>> words(sample(14))
     'the dogs that chase many small cats never sleep and they sleep . many'
     """
-    if n_tokens < 1:
-        raise CostModelError(f"n_tokens must be at least 1, got {n_tokens!r}")
+    whole("n_tokens", n_tokens, 1)
     rng = np.random.default_rng(seed)
     text: list[int] = []
     sums = {part: list(accumulate(p for p, _ in choices))[:-1] for part, choices in RULES.items()}
@@ -177,14 +178,19 @@ def words(ids: Sequence[int]) -> str:
 
     Returns
     -------
-    the text
+    the text, empty without ids
+
+    Raises
+    ------
+    CostModelError
+        for an id that is not an integer from 0 to 31
 
     Examples
     --------
     >>> words([2, 12, 20, 0])
     'a cat sleeps .'
     """
-    return " ".join(VOCABULARY[i] for i in ids)
+    return " ".join(VOCABULARY[i] for i in (checked_ids(ids, len(VOCABULARY)) if len(ids) else ()))
 
 
 def token_ids(text: str) -> list[int]:

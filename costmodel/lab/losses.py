@@ -10,8 +10,8 @@ Loss = Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 """Logits (batch, T, V) and targets (batch, T) -> the mean loss [nat per token] and its gradient (batch, T, V)."""
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """ln(softmax(logits)) over the last axis [nat]; no logit is too large. Unlike `beam`'s, it checks nothing."""
+def unchecked_log_softmax(logits: np.ndarray) -> np.ndarray:
+    """`beam.log_softmax` of logits that a decoder computed: once they are NaN, so is the loss, and a run shows it."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
@@ -37,7 +37,7 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.nd
     >>> round(loss, 4), gradient.tolist()
     (1.3863, [[[0.25, 0.25, -0.75, 0.25]]])
     """
-    log_probs, chosen = log_softmax(logits), targets[..., np.newaxis]
+    log_probs, chosen = unchecked_log_softmax(logits), targets[..., np.newaxis]
     loss = -np.take_along_axis(log_probs, chosen, axis=-1).mean(dtype=np.float64)
     gradient = np.exp(log_probs)
     np.put_along_axis(gradient, chosen, np.take_along_axis(gradient, chosen, axis=-1) - 1, axis=-1)
@@ -62,7 +62,7 @@ def distillation(teacher_logits: np.ndarray, temperature: float = 1.0) -> Loss:
     Raises
     ------
     CostModelError
-        for a temperature that is not above 0
+        for a temperature that is not finite and above 0; from the Loss: for logits of another shape than the teacher's
 
     Examples
     --------
@@ -75,13 +75,15 @@ def distillation(teacher_logits: np.ndarray, temperature: float = 1.0) -> Loss:
     ----------
     Hinton, Vinyals and Dean, Distilling the knowledge in a neural network, 1503.02531, section 2.
     """
-    if not temperature > 0:
-        raise CostModelError(f"temperature of a distillation must be above 0, got {temperature!r}")
-    log_teacher = log_softmax(teacher_logits / teacher_logits.dtype.type(temperature))
+    if not 0 < temperature < np.inf:
+        raise CostModelError(f"temperature of a distillation must be a finite number above 0, got {temperature!r}")
+    log_teacher = unchecked_log_softmax(teacher_logits / teacher_logits.dtype.type(temperature))
     teacher = np.exp(log_teacher)
 
     def loss(logits: np.ndarray, targets: np.ndarray) -> tuple[float, np.ndarray]:
-        log_probs = log_softmax(logits / logits.dtype.type(temperature))
+        if logits.shape != teacher_logits.shape:
+            raise CostModelError(f"logits must have the teacher's shape, {teacher_logits.shape}, got {logits.shape}")
+        log_probs = unchecked_log_softmax(logits / logits.dtype.type(temperature))
         divergence = temperature**2 * (teacher * (log_teacher - log_probs)).sum(axis=-1).mean(dtype=np.float64)
         gradient = (np.exp(log_probs) - teacher) * logits.dtype.type(temperature / targets.size)
         return float(divergence), gradient

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from costmodel.common.checks import whole
+from costmodel.common.checks import number, whole
 from costmodel.common.errors import CostModelError
 
 
@@ -131,7 +131,8 @@ def prompt_cache_bill(
     Raises
     ------
     CostModelError
-        for a price or factor that is negative or infinite, or time that goes backwards
+        for a price or factor that is negative or infinite, a minimum that is not an integer of at least 0, a ttl that
+        is not a number of at least 0, or time that goes backwards
 
     Examples
     --------
@@ -148,6 +149,8 @@ def prompt_cache_bill(
     (https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
     """
     _prices(price_per_million, write_multiplier, read_multiplier)
+    whole("minimum", minimum, 0)
+    number("ttl", ttl, 0, infinite=True)
     kept: dict[tuple[int, ...], float] = {}  # prefix -> when it expires
     now, read, written, plain = -inf, 0, 0, 0
     for call in calls:
@@ -173,5 +176,4 @@ def prompt_cache_bill(
 
 def _prices(*prices: float) -> None:
     for name, price in zip(("price_per_million", "write_multiplier", "read_multiplier"), prices, strict=True):
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < inf:
-            raise CostModelError(f"{name} must be a number of at least 0, got {price!r}")
+        number(name, price, 0)

@@ -41,7 +41,7 @@ class RaggedBatch:
         held = [id(cache) for cache in caches if cache is not None]
         if len(set(held)) < len(held):
             raise CostModelError("two sequences of a batch share one cache; give each its own, cache.fork()")
-        rows = [_checked(shape, tokens) for tokens in sequences]
+        rows = [checked_ids(tokens, shape.vocab) for tokens in sequences]
         pasts = [0 if cache is None else cache.length for cache in caches]
         for tokens, past in zip(rows, pasts, strict=True):
             if past + len(tokens) > shape.max_len:
@@ -65,11 +65,15 @@ class RaggedBatch:
                 cache.advance(tokens)
 
 
-def _checked(shape: DecoderShape, tokens: Sequence[int]) -> np.ndarray:
-    ids = np.asarray(tokens)
+def checked_ids(tokens: Sequence[int] | np.ndarray, vocab: int) -> np.ndarray:
+    """Tokens as an array, when there are some and all are integers from 0 to V - 1."""
+    try:
+        ids = np.asarray(tokens)
+    except ValueError:  # rows of several lengths
+        ids = np.empty((0, 0))
     if ids.ndim != 1 or ids.size == 0 or not np.issubdtype(ids.dtype, np.integer):
         raise CostModelError(f"tokens must be a non-empty sequence of integers, got {str(tokens)[:60]}")
-    wrong = ids[(ids < 0) | (ids >= shape.vocab)]
+    wrong = ids[(ids < 0) | (ids >= vocab)]
     if wrong.size:
-        raise CostModelError(f"token {wrong[0]} is outside the vocabulary; ids are 0 to {shape.vocab - 1}")
+        raise CostModelError(f"token {wrong[0]} is outside the vocabulary; ids are 0 to {vocab - 1}")
     return ids

@@ -6,10 +6,13 @@ candidates that top-k leaves are exponentiated and sorted, so a large vocabulary
 
 import numpy as np
 
+from costmodel.common.checks import whole
+from costmodel.common.errors import CostModelError
 from costmodel.lab.filters import (
     checked_logits,
     checked_share,
     checked_temperature,
+    checked_vector,
     min_p_filter,
     repetition_penalty,
     temperature_probs,
@@ -50,14 +53,14 @@ def greedy(logits: np.ndarray) -> int:
     Raises
     ------
     CostModelError
-        for NaN or +inf logits, or nothing but -inf
+        for NaN or +inf logits, nothing but -inf, or other than one vector
 
     Examples
     --------
     >>> greedy([0.5, 2.0, 2.0])
     1
     """
-    return int(np.argmax(checked_logits(logits)))
+    return int(np.argmax(checked_vector(logits)))
 
 
 def sample_next(
@@ -86,7 +89,8 @@ def sample_next(
     Raises
     ------
     CostModelError
-        for logits or settings that have no answer (NaN, +inf, all -inf, p outside 0 to 1, T below 0)
+        for logits or settings that have no answer (NaN, +inf, all -inf, p outside 0 to 1, T below 0), or other than one
+        vector of logits
 
     Examples
     --------
@@ -97,7 +101,7 @@ def sample_next(
     ----------
     Holtzman et al., 1904.09751, section 3.
     """
-    return int(sample_many(logits, rng, 1, temperature, top_k, top_p, min_p=min_p)[0])
+    return int(_drawn(candidates(logits, temperature, top_k, top_p, min_p=min_p), rng, 1)[0])
 
 
 def sample_many(
@@ -116,7 +120,7 @@ def sample_many(
     ----------
     logits : (V,)
     rng : gives n uniform numbers; unused where a single token is left
-    n : number of draws
+    n : number of draws, at least 0
     temperature : T, the number that logits are divided by; 0 is greedy
     top_k, top_p, min_p : as in `sample_next`
 
@@ -127,14 +131,19 @@ def sample_many(
     Raises
     ------
     CostModelError
-        as `sample_next`
+        as `sample_next`, or for an n that is not an integer of at least 0
 
     Examples
     --------
     >>> sample_many([2.0, 1.0, 0.0], np.random.default_rng(0), 5, top_k=2)
     array([0, 0, 0, 0, 1])
     """
-    ids, weights = candidates(logits, temperature, top_k, top_p, min_p=min_p)
+    n = whole("n", n, 0)
+    return _drawn(candidates(logits, temperature, top_k, top_p, min_p=min_p), rng, n)
+
+
+def _drawn(found: tuple[np.ndarray, np.ndarray], rng: np.random.Generator, n: int) -> np.ndarray:
+    ids, weights = found
     return ids[draw(weights, rng.random(n))] if len(ids) > 1 else np.repeat(ids, n)
 
 
@@ -163,7 +172,7 @@ def sample_batch(
     Raises
     ------
     CostModelError
-        as `sample_next`
+        as `sample_next`, or for more than two axes
 
     Examples
     --------
@@ -171,6 +180,8 @@ def sample_batch(
     array([1, 0])
     """
     rows = np.atleast_2d(checked_logits(logits))
+    if rows.ndim > 2:
+        raise CostModelError(f"logits must be (B, V) or (V,), got shape {rows.shape}")
     return np.array([sample_next(row, rng, temperature, top_k, top_p, min_p=min_p) for row in rows], dtype=np.intp)
 
 
@@ -209,7 +220,7 @@ def candidates(
     ----------
     Holtzman et al., 1904.09751, section 3; min-p: Nguyen et al., 2407.01082.
     """
-    logits, temperature = checked_logits(logits), checked_temperature(temperature)
+    logits, temperature = checked_vector(logits), checked_temperature(temperature)
     limit = top_k_limit(top_k, logits.shape[-1])
     top_p = 1.0 if top_p is None else checked_share("top_p", top_p)
     min_p = 0.0 if min_p is None else checked_share("min_p", min_p)

@@ -36,7 +36,7 @@ def top_k_mask(scores: np.ndarray, k: int) -> np.ndarray:
     array([False,  True,  True, False])
     """
     vocab = scores.shape[-1]
-    if k >= vocab:
+    if k >= vocab or not scores.size:
         return np.ones(scores.shape, bool)
     border = np.apply_along_axis(kth_largest, -1, scores, k)[..., np.newaxis]
     keep = scores >= border

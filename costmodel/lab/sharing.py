@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from costmodel.common.blocks import blocks_of
+from costmodel.common.checks import whole
 from costmodel.lab.beam import beam_search
 from costmodel.lab.paging import PagedMemory
 from costmodel.lab.sampling import sample_next
@@ -25,7 +26,7 @@ def parallel_blocks(
     prompt : (P,) ids, at least 1
     n_new : tokens in each answer, at least 1
     samples : answers, at least 1
-    block_tokens : b [token]
+    block_tokens : b, at least 1 [token]
     seed : of the draws; the number of blocks does not depend on it
 
     Returns
@@ -35,7 +36,8 @@ def parallel_blocks(
     Raises
     ------
     CostModelError
-        for a prompt that is empty or outside the vocabulary, or more positions than the decoder has
+        for n_new, samples or block_tokens that are not positive integers, a prompt that is empty or outside the
+        vocabulary, or more positions than the decoder has
 
     Examples
     --------
@@ -47,6 +49,7 @@ def parallel_blocks(
     ----------
     Kwon et al., PagedAttention, 2309.06180, section 4.4 (parallel sampling).
     """
+    whole("n_new", n_new, 1), whole("samples", samples, 1)
     memory, rng = _memory(decoder, len(prompt) + n_new, samples, block_tokens), np.random.default_rng(seed)
     first = memory.new_cache()
     logits = [decoder.forward_full(prompt, first)[-1]] * samples
@@ -68,7 +71,7 @@ def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int,
     prompt : (P,) ids, at least 1
     n_new : tokens in each beam, at least 1
     width : beams, at least 1; one shares with nobody and needs ⌈(P + n_new - 1)/b⌉
-    block_tokens : b [token]
+    block_tokens : b, at least 1 [token]
 
     Returns
     -------
@@ -77,7 +80,7 @@ def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int,
     Raises
     ------
     CostModelError
-        for what `beam_search` refuses
+        for a block_tokens that is not a positive integer, or what `beam_search` refuses
 
     Examples
     --------
@@ -91,6 +94,7 @@ def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int,
     ----------
     Kwon et al., PagedAttention, 2309.06180, section 4.4 (beam search).
     """
+    whole("n_new", n_new, 1), whole("width", width, 1)
     memory = _memory(decoder, len(prompt) + n_new, width, block_tokens)
     beam_search(decoder, prompt, n_new, width, cache=memory.new_cache())
     return memory.tables.pool.peak
@@ -98,4 +102,5 @@ def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int,
 
 def _memory(decoder: Decoder, tokens: int, sequences: int, block_tokens: int) -> PagedMemory:
     """Blocks enough if nothing were shared."""
-    return PagedMemory(decoder.shape, (sequences + 1) * blocks_of(tokens, block_tokens), block_tokens)
+    blocks = (sequences + 1) * blocks_of(tokens, whole("block_tokens", block_tokens, 1))
+    return PagedMemory(decoder.shape, blocks, block_tokens)

@@ -2,6 +2,8 @@
 
 from time import perf_counter
 
+from costmodel.common.checks import whole
+from costmodel.common.errors import CostModelError
 from costmodel.lab.transformer import Decoder
 
 
@@ -22,7 +24,8 @@ def measured_seconds(decoder: Decoder, *, prompt: int, context: int, rounds: int
     Raises
     ------
     CostModelError
-        for a prompt below 1, a context below 2, either beyond max_len, or a smaller vocabulary
+        for a prompt or rounds that is not an integer of at least 1, a context that is not one of at least 2, a length
+        beyond max_len, or a smaller vocabulary
 
     Examples
     --------
@@ -32,6 +35,12 @@ def measured_seconds(decoder: Decoder, *, prompt: int, context: int, rounds: int
     >>> sorted(seconds), tiny.work.positions  # (3 - 1) + 2·(4 + 1)
     (['decode', 'prefill'], 12)
     """
+    whole("prompt", prompt, 1), whole("context", context, 2), whole("rounds", rounds, 1)
+    shape = decoder.shape
+    if max(prompt, context) > shape.max_len:
+        raise CostModelError(f"prompt and context must be at most max_len, {shape.max_len}, got {prompt} and {context}")
+    if shape.vocab < 8:
+        raise CostModelError(f"the decoder's vocabulary must have at least 8 tokens, got {shape.vocab}")
     cache = decoder.new_cache()
     tokens = [1 + i % 7 for i in range(context - 1)]
     decoder.forward_full(tokens, cache)

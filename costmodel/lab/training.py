@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
 from costmodel.common.progress import watched
 from costmodel.lab.gradients import batch_logits, loss_and_gradient
 from costmodel.lab.losses import Loss, cross_entropy, distillation
+from costmodel.lab.ragged import checked_ids
 from costmodel.lab.transformer import Decoder
 from costmodel.lab.weights import DecoderWeights
 
@@ -52,7 +54,8 @@ def train(
     Raises
     ------
     CostModelError
-        for a text shorter than a window, a count below 1, or a rate that is not above 0
+        before any update, for a text shorter than a window, ids outside the vocabulary, a window longer than max_len, a
+        count that is not a positive integer, or a rate that is not finite and above 0
 
     Examples
     --------
@@ -68,11 +71,10 @@ def train(
     """
     tokens = np.asarray(tokens)
     for name, value in {"steps": steps, "batch": batch, "length": length}.items():
-        if value < 1:
-            raise CostModelError(f"{name} must be at least 1, got {value!r}")
-    if not rate > 0:
-        raise CostModelError(f"rate must be above 0, got {rate!r}")
-    _check_text(tokens, length)
+        whole(name, value, 1)
+    if not 0 < rate < np.inf:
+        raise CostModelError(f"rate must be a finite number above 0, got {rate!r}")
+    _check_text(decoder, tokens, length)
     progress = progress or watched("training", "steps", steps)
     rng, weights = np.random.default_rng(seed), decoder.weights.memory
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
@@ -107,7 +109,8 @@ def distil(teacher: Decoder, temperature: float = 1.0) -> Callable[[np.ndarray],
     Raises
     ------
     CostModelError
-        from what is returned: for a temperature that is not above 0, or windows that the teacher cannot read
+        from what is returned: for a temperature that is not finite and above 0, windows that the teacher cannot read,
+        or a student of another vocabulary
 
     Examples
     --------
@@ -144,7 +147,8 @@ def mean_loss(decoder: Decoder, tokens: np.ndarray, length: int = 32, batch: int
     Raises
     ------
     CostModelError
-        for a text shorter than a window, or ids that the decoder refuses
+        for a length or batch that is not a positive integer, a text shorter than a window, a window longer than
+        max_len, or ids outside the vocabulary
 
     Examples
     --------
@@ -155,7 +159,8 @@ def mean_loss(decoder: Decoder, tokens: np.ndarray, length: int = 32, batch: int
     2.7726
     """
     tokens = np.asarray(tokens)
-    _check_text(tokens, length)
+    whole("length", length, 1), whole("batch", batch, 1)
+    _check_text(decoder, tokens, length)
     starts = np.arange(0, len(tokens) - length, length)
     total = 0.0
     for some in np.split(starts, range(batch, len(starts), batch)):
@@ -164,6 +169,9 @@ def mean_loss(decoder: Decoder, tokens: np.ndarray, length: int = 32, batch: int
     return total / len(starts)
 
 
-def _check_text(tokens: np.ndarray, length: int) -> None:
+def _check_text(decoder: Decoder, tokens: np.ndarray, length: int) -> None:
     if tokens.ndim != 1 or len(tokens) < length + 1:
         raise CostModelError(f"tokens must be one text of at least {length + 1} ids, got shape {tokens.shape}")
+    if length > decoder.shape.max_len:
+        raise CostModelError(f"length must be 1 to max_len, {decoder.shape.max_len}, got {length}")
+    checked_ids(tokens, decoder.shape.vocab)

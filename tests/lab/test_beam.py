@@ -44,6 +44,19 @@ def test_wider_can_beat_greedy() -> None:
     assert max(gains) > 0.1
 
 
-def test_impossible_searches_are_refused() -> None:
-    with pytest.raises(CostModelError, match="width and n_new must be at least 1, got 0 and 1"):
-        beam_search(TinyDecoder(), [1], 1, width=0)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: beam_search(TinyDecoder(), [1], 1, width=0), "width must be an integer of at least 1, got 0"),
+        (lambda: beam_search(TinyDecoder(), [1], 1, width=1.5), "width must be an integer of at least 1, got 1.5"),
+        (lambda: beam_search(TinyDecoder(), [1], 0, width=1), "n_new must be an integer of at least 1, got 0"),
+        (lambda: beam_search(TinyDecoder(), [], 1, width=1), "non-empty sequence of integers"),
+        (lambda: log_softmax([0.0, np.nan]), "a logit is NaN"),
+        (lambda: log_softmax([0.0, np.inf]), r"a logit is \+inf"),
+        (lambda: log_softmax([-np.inf, -np.inf]), "all logits are -inf"),
+        (lambda: log_softmax([]), "at least one token"),
+    ],
+)
+def test_impossible_searches_are_refused(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()

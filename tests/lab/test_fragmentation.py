@@ -90,6 +90,35 @@ def test_what_never_fits_is_refused() -> None:
         memory_shares([Request(1, 1)], "best", capacity=100)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: chat_requests(1, seed=0, max_len=31), "max_len must be an integer of at least 32, got 31"),
+        (lambda: chat_requests(1, seed=0, max_len=1), "max_len must be an integer of at least 32, got 1"),
+        (lambda: chat_requests(1, seed=0, max_len=99.5), "max_len must be an integer of at least 32, got 99.5"),
+        (lambda: chat_requests(-1, seed=0), "count must be an integer of at least 0, got -1"),
+        (lambda: chat_requests(2.5, seed=0), "count must be an integer of at least 0, got 2.5"),
+        (lambda: served(block_tokens=0), "block_tokens must be an integer of at least 1, got 0"),
+        (lambda: served(block_tokens=1.5), "block_tokens must be an integer of at least 1, got 1.5"),
+        (lambda: served(capacity=0), "capacity must be an integer of at least 1, got 0"),
+        (lambda: served(capacity=64.0), "capacity must be an integer of at least 1, got 64.0"),
+        (lambda: served(max_len=-8), "max_len must be an integer of at least 1, got -8"),
+    ],
+)
+def test_sizes_that_are_none_are_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
+
+
+def served(**sizes: float) -> object:
+    return memory_shares([Request(1, 3)] * 30, "blocks", **({"capacity": 64} | sizes))
+
+
+def test_the_shortest_requests_are_still_found() -> None:
+    assert all(r.total <= 32 for r in chat_requests(5, seed=0, max_len=32))
+    assert chat_requests(0, seed=0) == []
+
+
 def test_the_lengths_are_as_described() -> None:
     requests = chat_requests(20_000, seed=1)
     assert max(r.total for r in requests) <= 2048

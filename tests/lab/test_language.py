@@ -76,11 +76,27 @@ def test_the_same_seed_is_the_same_text_and_a_longer_one_continues_it() -> None:
     assert token_ids(words(sample(40))) == sample(40).tolist()
 
 
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([2, 99], "token 99 is outside the vocabulary; ids are 0 to 31"),
+        ([-1], "token -1 is outside the vocabulary; ids are 0 to 31"),
+        ([1.0], "tokens must be a non-empty sequence of integers"),
+        ([[1, 2], [3]], r"tokens must be a non-empty sequence of integers, got \[\[1, 2\], \[3\]\]"),
+    ],
+)
+def test_ids_without_a_word_are_refused(ids: list, message: str) -> None:
+    assert words([]) == ""
+    with pytest.raises(CostModelError, match=message):
+        words(ids)
+
+
 def test_refusals() -> None:
     with pytest.raises(CostModelError, match="no word 'elephant'"):
         token_ids("the elephant")
-    with pytest.raises(CostModelError, match="n_tokens must be at least 1, got 0"):
-        sample(0)
+    for wrong in (0, 2.5):
+        with pytest.raises(CostModelError, match=f"n_tokens must be an integer of at least 1, got {wrong}"):
+            sample(wrong)
 
 
 def test_entropy_rate_is_in_nats_per_token() -> None:

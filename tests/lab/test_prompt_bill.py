@@ -101,12 +101,22 @@ def test_what_makes_no_sense_is_refused() -> None:
         ((-1, 5, 5, 3.0), "prefix must be an integer of at least 0, got -1"),
         ((1, 0.5, 5, 3.0), "suffix must be an integer of at least 0, got 0.5"),
         ((1, 5, 0, 3.0), "requests must be an integer of at least 1, got 0"),
-        ((1, 5, 5, -3.0), "price_per_million must be a number of at least 0, got -3.0"),
-        ((1, 5, 5, 3.0, float("nan")), "write_multiplier must be a number of at least 0, got nan"),
-        ((1, 5, 5, 3.0, 1, "x"), "read_multiplier must be a number of at least 0, got 'x'"),
+        ((1, 5, 5, -3.0), "price_per_million must be a finite number of at least 0, got -3.0"),
+        ((1, 5, 5, 3.0, float("nan")), "write_multiplier must be a finite number of at least 0, got nan"),
+        ((1, 5, 5, 3.0, 1, "x"), "read_multiplier must be a finite number of at least 0, got 'x'"),
     ):
         with pytest.raises(CostModelError, match=message):
             prompt_cache_cost(*arguments)
+    for settings, message in (
+        ({"ttl": float("nan")}, "ttl must be a number of at least 0, got nan"),
+        ({"ttl": -1}, "ttl must be a number of at least 0, got -1"),
+        ({"minimum": -1}, "minimum must be an integer of at least 0, got -1"),
+        ({"minimum": 0.5}, "minimum must be an integer of at least 0, got 0.5"),
+        ({"minimum": float("nan")}, "minimum must be an integer of at least 0, got nan"),
+        ({"read_multiplier": float("inf")}, "read_multiplier must be a finite number of at least 0, got inf"),
+    ):
+        with pytest.raises(CostModelError, match=message):
+            prompt_cache_bill([Call(0, [1])], 3.0, **settings)
     with pytest.raises(CostModelError, match="time must not go backwards, got 1 after 2"):
         prompt_cache_bill([Call(2, [1]), Call(1, [1])], 3.0)
 

@@ -111,6 +111,38 @@ def test_what_the_methods_refuse(method: object) -> None:
             method(bad_w, bad_x, Scheme(4))
 
 
+def test_no_damping_adds_none() -> None:
+    W, X = layer(3, tokens=512)
+    expected = textbook_gptq(W, X, Scheme(3), damping=0)
+    np.testing.assert_allclose(gptq(W, X, Scheme(3), damping=0).values(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda W, X: gptq(W, X, Scheme(4), damping=-0.1), "damping must be a finite number of at least 0, got -0.1"),
+        (lambda W, X: gptq(W, X, Scheme(4), damping=np.inf), "damping must be a finite number of at least 0, got inf"),
+        (
+            lambda W, X: gptq(W, np.ones_like(X), Scheme(4), 0),
+            "damping must be larger where X does not span all columns",
+        ),
+        (lambda W, X: gptq(W[:0], X, Scheme(4)), r"W must have at least one axis and one number, got shape \(0, 96\)"),
+        (lambda W, X: awq(W[:0], X, Scheme(4)), r"W must have at least one axis and one number, got shape \(0, 96\)"),
+        (lambda W, X: awq(W, X, Scheme(4), points=-1), "points must be an integer of at least 0, got -1"),
+        (lambda W, X: output_error(W, W[1:], X), r"X \(tokens, columns\), got \(48, 96\), \(47, 96\) and \(256, 96\)"),
+        (lambda W, X: output_error(W, W, X[:, 1:]), r"got \(48, 96\), \(48, 96\) and \(256, 95\)"),
+        (lambda W, X: outlier_columns(X[0]), r"X must be \(tokens, columns\), got shape \(96,\)"),
+        (lambda W, X: int8_multiply(X, W, np.nan), "threshold must be a number of at least 0, got nan"),
+        (lambda W, X: layer_inputs(TinyDecoder(), []), "no sequences: give at least one of token ids"),
+        (lambda W, X: changed_copy(TinyDecoder(), lambda *_: W), r"qkv of layer 0 must stay \(48, 16\), got"),
+        (lambda W, X: copy_bytes(TinyDecoder(), Scheme(4), -1), "other_bits must be a finite number"),
+    ],
+)
+def test_what_is_refused_by_name(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call(*layer(0))
+
+
 def test_outliers_break_int8_and_two_columns_mend_it() -> None:
     rng = np.random.default_rng(0)
     W, X = rng.normal(size=(64, 256)), rng.normal(size=(128, 256))

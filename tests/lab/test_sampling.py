@@ -22,6 +22,7 @@ from costmodel.lab.sampling import (
 
 DRAWS = 1_000_000
 INF, NAN = float("inf"), float("nan")
+ROWS = [[1.0, 2.0], [3.0, 4.0]]
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -152,11 +153,28 @@ def test_what_cannot_be_sampled_is_said(function: object, logits: list, said: st
         (lambda: top_k_filter([], 1), "at least one token"),
         (lambda: repetition_penalty([1.0], [0], 0), "penalty must be a finite number above 0, got 0"),
         (lambda: repetition_penalty([1.0], [1], 2), "previous tokens must be 0 to 0, got 1 to 1"),
+        (lambda: repetition_penalty([1.0], [0.5], 2), "previous tokens must be integers, got float64"),
+        (lambda: repetition_penalty(ROWS, [0], 2), r"one vector \(V,\), got shape \(2, 2\)"),
+        (lambda: greedy(ROWS), r"one vector \(V,\), got shape \(2, 2\)"),
+        (lambda: candidates(np.zeros((2, 3))), r"one vector \(V,\), got shape \(2, 3\)"),
+        (lambda: candidates(np.zeros((1, 3)), 0), r"one vector \(V,\), got shape \(1, 3\)"),
+        (lambda: sample_next(ROWS, rng()), r"one vector \(V,\), got shape \(2, 2\)"),
+        (lambda: sample_many(ROWS, rng(), 3), r"one vector \(V,\), got shape \(2, 2\)"),
+        (lambda: sample_many([1.0, 2.0], rng(), -1), "n must be an integer of at least 0, got -1"),
+        (lambda: sample_many([1.0, 2.0], rng(), 1.5), "n must be an integer of at least 0, got 1.5"),
+        (lambda: sample_batch([ROWS], rng()), r"logits must be \(B, V\) or \(V,\), got shape \(1, 2, 2\)"),
     ],
 )
 def test_settings_without_an_answer_are_refused(call: object, said: str) -> None:
     with pytest.raises(CostModelError, match=said):
         call()
+
+
+def test_nothing_is_drawn_from_and_filtered_to_nothing() -> None:
+    assert sample_many([1.0, 2.0], rng(), 0).tolist() == []
+    assert sample_batch(np.zeros((0, 3)), rng()).tolist() == []
+    for keep, argument in ((top_k_filter, 2), (top_p_filter, 0.5), (min_p_filter, 0.5)):
+        assert keep(np.zeros((0, 3)), argument).shape == (0, 3)
 
 
 def test_repetition_penalty() -> None:

@@ -39,5 +39,43 @@ def test_a_request_repeats_what_was_said_before() -> None:
         seen.add(tuple(request))
     asked, fresh = sum(map(len, trace)), 2 + 3 * 500
     assert hit_ratio(trace) == 1 - fresh / asked
-    with pytest.raises(CostModelError, match="together must be an integer of at least 1, got 0"):
-        conversation_trace(5, seed=0, together=0)
+
+
+def test_a_conversation_of_infinite_turns_never_ends() -> None:
+    trace = conversation_trace(50, seed=0, together=1, turns=float("inf"))
+    assert [len(request) for request in trace] == [2 + 3 * n for n in range(1, 51)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"requests": 0}, "requests must be an integer of at least 1, got 0"),
+        ({"turn": 0.5}, "turn must be an integer of at least 1, got 0.5"),
+        ({"together": 0}, "together must be an integer of at least 1, got 0"),
+        ({"system": -1}, "system must be an integer of at least 0, got -1"),
+        ({"turns": 0}, "turns must be a number of at least 1, got 0"),
+        ({"turns": 0.5}, "turns must be a number of at least 1, got 0.5"),
+        ({"turns": float("nan")}, "turns must be a number of at least 1, got nan"),
+    ],
+)
+def test_conversations_that_cannot_be_are_named(sizes: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        conversation_trace(**({"requests": 5, "seed": 0} | sizes))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: parallel_blocks(TINY, [1], 2, 2, 0), "block_tokens must be an integer of at least 1, got 0"),
+        (lambda: parallel_blocks(TINY, [1], 2, 0, 4), "samples must be an integer of at least 1, got 0"),
+        (lambda: parallel_blocks(TINY, [1], 0, 2, 4), "n_new must be an integer of at least 1, got 0"),
+        (lambda: parallel_blocks(TINY, [1], 1.5, 2, 4), "n_new must be an integer of at least 1, got 1.5"),
+        (lambda: parallel_blocks(TINY, [], 2, 2, 4), "tokens must be a non-empty sequence of integers"),
+        (lambda: beam_blocks(TINY, [1], 2, 2, 0), "block_tokens must be an integer of at least 1, got 0"),
+        (lambda: beam_blocks(TINY, [1], 2, -3, 4), "width must be an integer of at least 1, got -3"),
+        (lambda: beam_blocks(TINY, [1], 0, 2, 4), "n_new must be an integer of at least 1, got 0"),
+    ],
+)
+def test_blocks_of_nothing_are_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()

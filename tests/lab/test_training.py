@@ -4,7 +4,8 @@ import pytest
 from costmodel.common.errors import CostModelError
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.language import entropy_rate, sample
-from costmodel.lab.losses import cross_entropy
+from costmodel.lab.losses import cross_entropy, distillation
+from costmodel.lab.timing import measured_seconds
 from costmodel.lab.training import distil, mean_loss, train
 from costmodel.lab.weights import DecoderWeights, allocate
 
@@ -91,15 +92,59 @@ def test_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "steps must be at least 1"),
-        ({"batch": 0}, "batch must be at least 1"),
-        ({"length": 0}, "length must be at least 1"),
-        ({"rate": 0.0}, "rate must be above 0"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
+        ({"batch": 0}, "batch must be an integer of at least 1, got 0"),
+        ({"length": 0}, "length must be an integer of at least 1, got 0"),
+        ({"length": 8.5}, "length must be an integer of at least 1, got 8.5"),
+        ({"rate": 0.0}, "rate must be a finite number above 0, got 0.0"),
+        ({"rate": np.inf}, "rate must be a finite number above 0, got inf"),
+        ({"rate": np.nan}, "rate must be a finite number above 0, got nan"),
         ({"length": 100}, "at least 101 ids"),
+        ({"length": 65}, "length must be 1 to max_len, 64, got 65"),
+        ({"tokens": np.array([1] * 99 + [32])}, "token 32 is outside the vocabulary; ids are 0 to 31"),
+        ({"tokens": np.ones(100)}, "tokens must be a non-empty sequence of integers"),
+        ({"loss": distil(TinyDecoder())}, "token ids must be 0 to 15"),
+        ({"loss": distil(TinyDecoder(vocab=33))}, r"the teacher's shape, \(32, 32, 33\), got \(32, 32, 32\)"),
+        (
+            {"loss": distil(small(seed=1), np.inf)},
+            "temperature of a distillation must be a finite number above 0, got inf",
+        ),
     ],
 )
-def test_refusals(change: dict, message: str) -> None:
+def test_refusals_change_nothing(change: dict, message: str) -> None:
+    tiny = small()
+    before = tiny.weights.memory.copy()
     with pytest.raises(CostModelError, match=message):
-        train(small(), sample(100), **({"steps": 1} | change))
-    with pytest.raises(CostModelError, match="at least 33 ids"):
-        mean_loss(small(), sample(32))
+        train(tiny, **({"tokens": sample(100), "steps": 1} | change))
+    np.testing.assert_array_equal(tiny.weights.memory, before)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mean_loss(small(), sample(32)), "at least 33 ids"),
+        (lambda: mean_loss(small(), sample(32), length=0), "length must be an integer of at least 1, got 0"),
+        (lambda: mean_loss(small(), sample(99), length=65), "length must be 1 to max_len, 64, got 65"),
+        (lambda: mean_loss(small(), sample(99), batch=0), "batch must be an integer of at least 1, got 0"),
+        (lambda: mean_loss(small(), sample(99), batch=1.5), "batch must be an integer of at least 1, got 1.5"),
+        (lambda: mean_loss(small(), sample(99) - 1), "token -1 is outside the vocabulary"),
+        (lambda: distillation(np.zeros((1, 1, 2)), -1.0), "must be a finite number above 0, got -1.0"),
+        (lambda: distillation(np.zeros((1, 1, 2)))(np.zeros((1, 1, 3)), np.zeros((1, 1), int)), "the teacher's shape"),
+        (lambda: measured(rounds=0), "rounds must be an integer of at least 1, got 0"),
+        (lambda: measured(prompt=0), "prompt must be an integer of at least 1, got 0"),
+        (lambda: measured(context=1), "context must be an integer of at least 2, got 1"),
+        (lambda: measured(context=65), "must be at most max_len, 64, got 4 and 65"),
+        (lambda: measured(TinyDecoder(vocab=7)), "vocabulary must have at least 8 tokens, got 7"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
+
+
+def measured(decoder: TinyDecoder | None = None, **sizes: int) -> dict:
+    tiny = decoder or TinyDecoder()
+    try:
+        return measured_seconds(tiny, **({"prompt": 4, "context": 3} | sizes))
+    finally:
+        assert tiny.work.positions == 0  # refused before anything ran

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costmodel.common.checks import present
+from costmodel.common.checks import present, whole
 from costmodel.lab.quantization.compensated import checked_inputs, output_error
 from costmodel.lab.quantization.rounding import checked_weights
 from costmodel.lab.quantization.schemes import Quantized, Scheme
@@ -62,7 +62,7 @@ def awq(W: np.ndarray, X: np.ndarray, scheme: Scheme, points: int = 20) -> Activ
     Raises
     ------
     CostModelError
-        for shapes that do not match, or values that are not finite
+        for shapes that do not match, values that are not finite, or points that are not an integer of at least 0
 
     Examples
     --------
@@ -76,6 +76,7 @@ def awq(W: np.ndarray, X: np.ndarray, scheme: Scheme, points: int = 20) -> Activ
     ----------
     Lin et al., AWQ, 2306.00978, section 3.2.
     """
+    whole("points", points, 0)
     W = checked_weights(W)
     X = checked_inputs(W, X)
     typical = np.maximum(np.abs(X).mean(axis=0), W.dtype.type(1e-4))

@@ -7,6 +7,7 @@ first (the authors' "act-order"): their errors are the dearest, and then all oth
 
 import numpy as np
 
+from costmodel.common.checks import number
 from costmodel.common.errors import CostModelError
 from costmodel.lab.quantization.groups import in_groups
 from costmodel.lab.quantization.rounding import checked_weights
@@ -23,7 +24,8 @@ def gptq(W: np.ndarray, X: np.ndarray, scheme: Scheme, damping: float = 0.01) ->
     W : (rows, columns), one row for each output
     X : (tokens, columns) calibration inputs, finite
     scheme : the grid; every group's scale is that of plain rounding
-    damping : share of the Hessian's mean diagonal that is added to its diagonal
+    damping : share of the Hessian's mean diagonal that is added to its diagonal, at least 0; 0 takes inputs that span
+        all columns
 
     Returns
     -------
@@ -32,7 +34,8 @@ def gptq(W: np.ndarray, X: np.ndarray, scheme: Scheme, damping: float = 0.01) ->
     Raises
     ------
     CostModelError
-        for shapes that do not match, or values that are not finite
+        for shapes that do not match, values that are not finite, or a damping that is negative, infinite or too small
+        for the inputs
 
     Examples
     --------
@@ -46,6 +49,7 @@ def gptq(W: np.ndarray, X: np.ndarray, scheme: Scheme, damping: float = 0.01) ->
     ----------
     Frantar et al., GPTQ, 2210.17323, section 4.
     """
+    number("damping", damping, 0)
     W = checked_weights(W)
     X = checked_inputs(W, X)
     parts = in_groups(W, scheme.group)
@@ -94,11 +98,19 @@ def output_error(W: np.ndarray, approximation: np.ndarray, X: np.ndarray) -> flo
     -------
     ratio of the two Frobenius norms, at least 0; inf where only X·Wᵀ is all zeros
 
+    Raises
+    ------
+    CostModelError
+        for shapes that do not match
+
     Examples
     --------
     >>> output_error([[3.0, 4.0]], [[3.0, 3.0]], np.eye(2))  # outputs 3 and 4, a vector of length 5, become 3 and 3
     0.2
     """
+    if np.ndim(W) != 2 or np.shape(W) != np.shape(approximation) or np.shape(X)[1:] != np.shape(W)[1:]:
+        shapes = f"{np.shape(W)}, {np.shape(approximation)} and {np.shape(X)}"
+        raise CostModelError(f"W and Ŵ must be (rows, columns) and X (tokens, columns), got {shapes}")
     lost, size = np.linalg.norm(X @ np.subtract(W, approximation).T), np.linalg.norm(X @ np.transpose(W))
     return float(lost / size) if size else (0.0 if lost == 0 else np.inf)
 
@@ -107,6 +119,9 @@ def _inverse_factor(X: np.ndarray, damping: float) -> np.ndarray:
     """U, upper triangular, with UᵀU = (XᵀX + damping·mean diagonal)⁻¹, in float64: with both axes reversed, L⁻¹."""
     hessian = (X.T @ X).astype(np.float64)
     diagonal = np.einsum("jj->j", hessian)  # a view that can be written to
-    diagonal += damping * diagonal.mean() or 1.0  # inputs that are all 0: nothing to compensate
-    diagonal[diagonal == 0] = 1.0
-    return np.linalg.inv(np.linalg.cholesky(hessian[::-1, ::-1]))[::-1, ::-1]
+    diagonal += damping * diagonal.mean()
+    diagonal[diagonal == 0] = 1.0  # inputs that are all 0: nothing to compensate
+    try:
+        return np.linalg.inv(np.linalg.cholesky(hessian[::-1, ::-1]))[::-1, ::-1]
+    except np.linalg.LinAlgError as error:
+        raise CostModelError(f"damping must be larger where X does not span all columns, got {damping}") from error

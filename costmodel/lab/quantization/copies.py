@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.common.checks import number
 from costmodel.common.errors import CostModelError
 from costmodel.lab.matrix import Matrix
 from costmodel.lab.quantization.activation_aware import awq
@@ -88,6 +89,11 @@ def changed_copy(
     -------
     Decoder with the same embedding, head and norms
 
+    Raises
+    ------
+    CostModelError
+        for a sequence that the decoder refuses, or a successor of another shape
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
@@ -103,7 +109,10 @@ def changed_copy(
     for index, layer in enumerate(copy.weights.layers):
         for name in MATRICES:
             rows = getattr(layer, name).values.T
-            rows[...] = change(rows.copy(), None if inputs is None else inputs[index][name])
+            changed = change(rows.copy(), None if inputs is None else inputs[index][name])
+            if np.shape(changed) != rows.shape:
+                raise CostModelError(f"{name} of layer {index} must stay {rows.shape}, got shape {np.shape(changed)}")
+            rows[...] = changed
     return copy
 
 
@@ -119,6 +128,11 @@ def layer_inputs(decoder: Decoder, sequences: Sequence[Sequence[int]]) -> list[d
     -------
     for each layer {"qkv", "output", "up", "down": (ΣT_i, inputs)}, one sequence after another; "up" is the gate's too
 
+    Raises
+    ------
+    CostModelError
+        for no sequences, or one that the decoder refuses
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
@@ -126,6 +140,8 @@ def layer_inputs(decoder: Decoder, sequences: Sequence[Sequence[int]]) -> list[d
     >>> {name: X.shape for name, X in first.items()}
     {'qkv': (5, 16), 'output': (5, 16), 'up': (5, 16), 'down': (5, 64)}
     """
+    if not len(sequences):
+        raise CostModelError("no sequences: give at least one of token ids")
     weights = decoder.weights
     watched = []
     for layer in weights.layers:
@@ -154,11 +170,16 @@ def copy_bytes(decoder: Decoder, scheme: Scheme, other_bits: int = 16) -> int:
     ----------
     decoder : whose sizes are counted, a tied head once
     scheme : of the layers' matrices; scales that it keeps in the weights' precision count 32 bits
-    other_bits : of each other number: embedding, head, positions, norms [bit]
+    other_bits : of each other number, at least 0: embedding, head, positions, norms [bit]
 
     Returns
     -------
     whole bytes, rounded up [byte]
+
+    Raises
+    ------
+    CostModelError
+        for other_bits that are negative or infinite
 
     Examples
     --------
@@ -167,6 +188,7 @@ def copy_bytes(decoder: Decoder, scheme: Scheme, other_bits: int = 16) -> int:
     >>> copy_bytes(tiny, Scheme(4, 16, scale_bits=16)), 2 * tiny.params  # 6144 numbers at 4 + 16/16 bits, 1280 at 16
     (6400, 14848)
     """
+    number("other_bits", other_bits, 0)
     bits, others = 0, decoder.params
     for layer in decoder.weights.layers:
         for name in MATRICES:

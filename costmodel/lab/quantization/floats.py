@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
 from costmodel.common.float_formats import FloatFormat, float_format
 from costmodel.lab.quantization.groups import from_groups, in_groups
@@ -28,7 +29,7 @@ def round_to_float(x: np.ndarray, name: str = "fp8-e4m3fn") -> np.ndarray:
     Raises
     ------
     CostModelError
-        for NaN or ±inf, or a name that is not on record
+        for NaN, ±inf, an x without numbers, or a name that is not on record
 
     Examples
     --------
@@ -39,7 +40,7 @@ def round_to_float(x: np.ndarray, name: str = "fp8-e4m3fn") -> np.ndarray:
     ----------
     Micikevicius et al., FP8 formats for deep learning, 2209.05433.
     """
-    x = checked_weights(x)
+    x = checked_weights(x, "x")
     if not np.isfinite(x).all():
         raise CostModelError("x has a value that is NaN or infinite; every number must be finite")
     return _nearest(x, float_format(name))
@@ -67,7 +68,7 @@ def mxfp4(W: np.ndarray) -> np.ndarray:
     Raises
     ------
     CostModelError
-        for NaN, ±inf or an empty last axis
+        for NaN, ±inf or a W without numbers
 
     Examples
     --------
@@ -98,7 +99,7 @@ def nvfp4(W: np.ndarray) -> np.ndarray:
     Raises
     ------
     CostModelError
-        for NaN, ±inf or an empty last axis
+        for NaN, ±inf or a W without numbers
 
     Examples
     --------
@@ -146,7 +147,8 @@ def scale_and_minimum(W: np.ndarray, bits: int = 4, group: int = 32) -> np.ndarr
     Raises
     ------
     CostModelError
-        for a ragged group, bits out of range, or values that fp16 cannot hold
+        for a W without numbers, a group that is ragged or no positive integer, bits out of range, or values that fp16
+        cannot hold
 
     Examples
     --------
@@ -158,7 +160,7 @@ def scale_and_minimum(W: np.ndarray, bits: int = 4, group: int = 32) -> np.ndarr
     llama.cpp, block_q4_1, https://github.com/ggml-org/llama.cpp
     """
     W, steps = checked_weights(W), 2 ** checked_bits(bits) - 1
-    if W.shape[-1] % group:
+    if W.shape[-1] % whole("group", group, 1):
         raise CostModelError(f"columns must be a multiple of the group, {group}, got {W.shape[-1]}")
     parts = W.reshape(-1, group)
     low = parts.min(axis=1, keepdims=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from costmodel.common.checks import number
 from costmodel.common.errors import CostModelError
 from costmodel.lab.quantization.compensated import checked_inputs
 from costmodel.lab.quantization.rounding import checked_weights, quantize
@@ -15,11 +16,17 @@ def outlier_columns(X: np.ndarray, threshold: float = THRESHOLD) -> np.ndarray:
     Parameters
     ----------
     X : (tokens, columns) activations
-    threshold : a magnitude that makes an outlier, a number on X's scale; by default the paper's 6
+    threshold : a magnitude that makes an outlier, a number of at least 0 on X's scale, may be infinite; by default the
+        paper's 6
 
     Returns
     -------
     column numbers (n,), ascending
+
+    Raises
+    ------
+    CostModelError
+        for other than two axes, or a threshold that is not such a number
 
     Examples
     --------
@@ -30,6 +37,9 @@ def outlier_columns(X: np.ndarray, threshold: float = THRESHOLD) -> np.ndarray:
     ----------
     Dettmers et al., LLM.int8(), 2208.07339, section 3.2.
     """
+    number("threshold", threshold, 0, infinite=True)
+    if np.ndim(X) != 2:
+        raise CostModelError(f"X must be (tokens, columns), got shape {np.shape(X)}")
     return np.flatnonzero((np.abs(X) >= threshold).any(axis=0))
 
 
@@ -49,7 +59,8 @@ def int8_multiply(X: np.ndarray, W: np.ndarray, threshold: float | None = THRESH
     Raises
     ------
     CostModelError
-        for shapes that do not match, values that are not finite, or outliers beyond fp16's 65,504
+        for shapes that do not match, values that are not finite, a threshold that is not a number of at least 0, or
+        outliers beyond fp16's 65,504
 
     Examples
     --------

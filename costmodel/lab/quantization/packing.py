@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
 from costmodel.lab.quantization.rounding import checked_bits
 
@@ -21,7 +22,7 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     Raises
     ------
     CostModelError
-        when a code does not fit, or for bits out of range or codes of another dtype
+        when a code does not fit, or for bits out of range, codes of another dtype, or a single number
 
     Examples
     --------
@@ -30,6 +31,8 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     """
     codes = np.asarray(codes)
     low, high = _range(bits, codes.dtype)
+    if not codes.ndim:
+        raise CostModelError(f"codes must have at least one axis, got the number {codes}")
     if codes.size and not (low <= codes.min() and codes.max() <= high):
         raise CostModelError(f"codes of {bits} bits lie between {low} and {high}, got {codes.min()} to {codes.max()}")
     raised = (codes.astype(np.int16) - low >> (low == -1 and high == 1)).astype(np.uint8)
@@ -53,7 +56,7 @@ def unpack(data: np.ndarray, bits: int, columns: int, signed: bool = True) -> np
     Raises
     ------
     CostModelError
-        when rows of data are not ⌈columns·bits/8⌉ bytes, or for bits out of range
+        when rows of data are not ⌈columns·bits/8⌉ bytes, or for bits out of range or a negative number of columns
 
     Examples
     --------
@@ -61,11 +64,9 @@ def unpack(data: np.ndarray, bits: int, columns: int, signed: bool = True) -> np
     [3, -7, 0]
     """
     low, high = _range(bits, np.dtype(np.int8 if signed else np.uint8))
-    data = np.asarray(data, np.uint8)
-    if data.shape[-1] != -(-columns * bits // 8):
-        raise CostModelError(
-            f"{columns} codes of {bits} bits take {-(-columns * bits // 8)} bytes, got {data.shape[-1]}"
-        )
+    data, size = np.asarray(data, np.uint8), -(-whole("columns", columns, 0) * bits // 8)
+    if data.shape[-1:] != (size,):
+        raise CostModelError(f"{columns} codes of {bits} bits take {size} bytes, got shape {data.shape}")
     spread = np.unpackbits(data, axis=-1, count=columns * bits, bitorder="little")
     spread = spread.reshape(*data.shape[:-1], columns, bits)
     raised = (spread << np.arange(bits, dtype=np.uint8)).sum(axis=-1, dtype=np.int16)

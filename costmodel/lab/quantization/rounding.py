@@ -15,12 +15,12 @@ CHUNK = 1 << 18  # numbers worked on at a time: they stay in the cache from one 
 PARALLEL = 1 << 22  # numbers from which a second thread pays
 
 
-def checked_weights(W: np.ndarray) -> np.ndarray:
-    """W as float32 or float64, when it has numbers; whether they are finite is seen where they are first read."""
+def checked_weights(W: np.ndarray, name: str = "W") -> np.ndarray:
+    """W as float32 or float64, when it has rows of numbers; whether they are finite is seen where first read."""
     W = np.asarray(W)
     W = W if W.dtype in (np.float32, np.float64) else W.astype(np.float64)
-    if W.ndim == 0 or W.shape[-1] == 0:
-        raise CostModelError(f"W must have at least one number on its last axis, got shape {W.shape}")
+    if W.ndim == 0 or W.size == 0:
+        raise CostModelError(f"{name} must have at least one axis and one number, got shape {W.shape}")
     return W
 
 
@@ -82,7 +82,7 @@ def quantize(W: np.ndarray, bits: int = 8, per_channel: bool = True) -> tuple[np
     Raises
     ------
     CostModelError
-        for NaN, ±inf, an empty last axis, or bits out of range
+        for NaN, ±inf, a W without numbers, or bits out of range
 
     Examples
     --------
@@ -155,12 +155,20 @@ def dequantize(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
     -------
     (…, columns)
 
+    Raises
+    ------
+    CostModelError
+        for scales of another shape
+
     Examples
     --------
     >>> dequantize(np.array([[3, -7, 0]], np.int8), np.array([[1.27 / 7]])).round(3) + 0
     array([[ 0.544, -1.27 ,  0.   ]])
     """
-    return np.asarray(codes) * np.asarray(scales)
+    codes, scales = np.asarray(codes), np.asarray(scales)
+    if scales.size != 1 and scales.shape != (*codes.shape[:-1], 1):
+        raise CostModelError(f"scales must be {(*codes.shape[:-1], 1)} or one for all, got shape {scales.shape}")
+    return codes * scales
 
 
 def relative_error(W: np.ndarray, approximation: np.ndarray) -> float:
@@ -174,11 +182,18 @@ def relative_error(W: np.ndarray, approximation: np.ndarray) -> float:
     -------
     ratio of the two norms, at least 0; inf where only W is all zeros
 
+    Raises
+    ------
+    CostModelError
+        for two shapes
+
     Examples
     --------
     >>> relative_error([3.0, 4.0], [3.0, 3.0])  # off by 1, of a length of 5
     0.2
     """
+    if np.shape(W) != np.shape(approximation):
+        raise CostModelError(f"W and Ŵ must have one shape, got {np.shape(W)} and {np.shape(approximation)}")
     size, lost = np.linalg.norm(W), np.linalg.norm(np.subtract(W, approximation))
     return float(lost / size) if size else (0.0 if lost == 0 else np.inf)
 

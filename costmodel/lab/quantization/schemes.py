@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
 from costmodel.lab.quantization.groups import from_groups, in_groups
 from costmodel.lab.quantization.packing import pack
@@ -61,7 +62,14 @@ class Scheme:
         Returns
         -------
         bits + groups·(bits of a scale and its zero point)/(rows·columns), exact [bit]
+
+        Raises
+        ------
+        CostModelError
+            for sizes that are not positive integers
         """
+        for name, value in (("columns", columns), ("rows", rows), ("precision", precision)):
+            whole(name, value, 1)
         groups = 1 if self.group == 0 else rows * -(-columns // (self.group or columns))
         each = (self.scale_bits or precision) + (0 if self.symmetric else self.bits)
         return self.bits + Fraction(groups * each, rows * columns)
@@ -80,7 +88,7 @@ class Scheme:
         Raises
         ------
         CostModelError
-            for NaN, ±inf, an empty row, or more than two axes
+            for NaN, ±inf, a W without numbers, or more than two axes
         """
         W = checked_weights(W)
         if W.ndim > 2:

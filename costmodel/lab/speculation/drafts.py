@@ -6,7 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
+from costmodel.lab.ragged import checked_ids
 from costmodel.lab.selection import draw
 from costmodel.lab.speculation.models import CachedDecoder, TableModel
 
@@ -70,7 +72,7 @@ class ModelDraft:
         """γ tokens for each sequence, each drawn from the model after those before it."""
         tokens = {slot: list(sequence) for slot, sequence in sequences.items()}
         probs: dict[int, list[np.ndarray]] = {slot: [] for slot in sequences}
-        for step in range(max(counts.values())):
+        for step in range(max(counts.values(), default=0)):
             found = self.model.after({slot: (tokens[slot], 1) for slot, count in counts.items() if step < count})
             for slot, (row,) in found.items():
                 probs[slot].append(row)
@@ -90,7 +92,7 @@ class LookupDraft:
     Raises
     ------
     CostModelError
-        unless 1 ≤ shortest ≤ longest
+        unless they are integers and 1 ≤ shortest ≤ longest
 
     Examples
     --------
@@ -103,7 +105,8 @@ class LookupDraft:
     """
 
     def __init__(self, longest: int = 3, shortest: int = 1) -> None:
-        if not 1 <= shortest <= longest:
+        whole("longest", longest, 1), whole("shortest", shortest, 1)
+        if shortest > longest:
             raise CostModelError(f"an ending must have 1 to longest tokens, got {shortest} to {longest}")
         self.longest, self.shortest = longest, shortest
 
@@ -133,9 +136,9 @@ def bigram_table(tokens: Sequence[int], vocab: int, *, smoothing: float = 0.1) -
 
     Parameters
     ----------
-    tokens : (n,) ids, 0 to V - 1
-    vocab : V
-    smoothing : number added to every count, above 0 so that nothing is impossible
+    tokens : (n,) ids, 0 to V - 1, at least 1
+    vocab : V, at least 1
+    smoothing : finite number added to every count, above 0 so that nothing is impossible
 
     Returns
     -------
@@ -144,7 +147,7 @@ def bigram_table(tokens: Sequence[int], vocab: int, *, smoothing: float = 0.1) -
     Raises
     ------
     CostModelError
-        for a smoothing that is not above 0
+        for a smoothing that is not finite and above 0, a V that is not a positive integer, no tokens, or ids beyond V
 
     Examples
     --------
@@ -156,8 +159,9 @@ def bigram_table(tokens: Sequence[int], vocab: int, *, smoothing: float = 0.1) -
     ----------
     Chen and Goodman, An empirical study of smoothing techniques for language modeling, ACL 1996 (additive smoothing).
     """
-    if not smoothing > 0:
-        raise CostModelError(f"smoothing must be above 0, got {smoothing}")
+    if not 0 < smoothing < np.inf:
+        raise CostModelError(f"smoothing must be a finite number above 0, got {smoothing}")
+    ids = checked_ids(tokens, whole("vocab", vocab, 1))
     counts = np.full((vocab, vocab), float(smoothing))
-    np.add.at(counts, (np.asarray(tokens)[:-1], np.asarray(tokens)[1:]), 1)
+    np.add.at(counts, (ids[:-1], ids[1:]), 1)
     return counts / counts.sum(axis=1, keepdims=True)

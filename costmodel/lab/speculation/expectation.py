@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from costmodel.lab.speculation.models import Filters, TableModel
+from costmodel.lab.speculation.models import checked_tables
 from costmodel.lab.speculation.rule import checked_count
 
 
@@ -21,14 +21,14 @@ def tokens_per_round(target: np.ndarray, draft: np.ndarray, n_draft: int) -> np.
     Raises
     ------
     CostModelError
-        for a table whose rows are not distributions, or a γ that is not a whole number of at least 0
+        for tables of two shapes, rows that are not distributions, or a γ that is not a whole number of at least 0
 
     Examples
     --------
     >>> tokens_per_round(np.eye(2), np.full((2, 2), 0.5), 2)  # 1 + 1/2 + 1/4
     array([1.75, 1.75])
     """
-    passes, total = _accepted(target, draft), np.ones(len(target))
+    passes, total = np.minimum(*checked_tables(target, draft)), np.ones(len(target))
     for _ in range(checked_count("n_draft", n_draft)):
         total = 1 + passes @ total
     return total
@@ -53,7 +53,7 @@ def long_run(target: np.ndarray, draft: np.ndarray, n_draft: int) -> tuple[float
     Raises
     ------
     CostModelError
-        for a table whose rows are not distributions, or a γ that is not a whole number of at least 0
+        for tables of two shapes, rows that are not distributions, or a γ that is not a whole number of at least 0
 
     Examples
     --------
@@ -62,16 +62,12 @@ def long_run(target: np.ndarray, draft: np.ndarray, n_draft: int) -> tuple[float
     >>> [round(x, 4) for x in long_run(p, q, 4)]  # rows alike, so drafts pass independently: (1 - 0.8^5)/(1 - 0.8)
     [3.3616, 0.8]
     """
-    p, passes = TableModel(target, Filters()).table, _accepted(target, draft)
-    kernel = p
+    p, q = checked_tables(target, draft)
+    kernel, passes = p, np.minimum(p, q)
     for _ in range(checked_count("n_draft", n_draft)):
         kernel = p - passes + passes @ kernel
     starts, text = _stationary(kernel), _stationary(p)
     return float(starts @ tokens_per_round(target, draft, n_draft)), float(text @ passes.sum(axis=1))
-
-
-def _accepted(target: np.ndarray, draft: np.ndarray) -> np.ndarray:
-    return np.minimum(*(TableModel(table, Filters()).table for table in (target, draft)))
 
 
 def _stationary(kernel: np.ndarray) -> np.ndarray:

@@ -25,6 +25,11 @@ class FeatureDraft:
     texts : what it is trained on, best the target's own; at least one of two tokens or more
     options : width, penalty, seed of `Regression`
 
+    Raises
+    ------
+    CostModelError
+        for texts that are all shorter, ids outside the vocabulary, or options that `Regression` refuses
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
@@ -42,7 +47,7 @@ class FeatureDraft:
 
     def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], **options: Any) -> None:
         self.decoder = decoder
-        pairs = read_by_head(decoder, texts)
+        pairs = read_by_head(decoder, texts, 2)
         before = np.concatenate([self._inputs(read[:-1], ids[1:]) for ids, read in pairs])
         self.next_feature = Regression(before, np.concatenate([read[1:] for _, read in pairs]), **options)
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from costmodel.common.errors import CostModelError
+from costmodel.lab.generation import check_room
 from costmodel.lab.speculation.drafts import Draft, ModelDraft
 from costmodel.lab.speculation.features import FeatureDraft
-from costmodel.lab.speculation.models import CachedDecoder, Filters, TableModel, next_token_model
+from costmodel.lab.speculation.models import CachedDecoder, Filters, as_tokens, next_token_model
 from costmodel.lab.speculation.rule import checked_count, verify
 from costmodel.lab.transformer import Decoder
 
@@ -82,7 +83,8 @@ def speculative_round(
     Raises
     ------
     CostModelError
-        for a γ that is not a whole number of at least 0, no token to continue, or vocabularies that differ
+        for a γ that is not a whole number of at least 0, no token to continue or one outside the vocabulary, or
+        vocabularies that differ
 
     Examples
     --------
@@ -124,7 +126,8 @@ def speculative_generate(
     Raises
     ------
     CostModelError
-        for an empty prompt, a bad count or setting, vocabularies that differ, or a last position beyond max_len
+        before any work, for a prompt that is empty or outside the vocabulary, a bad count or setting, vocabularies that
+        differ, or a last position beyond max_len
 
     Examples
     --------
@@ -162,6 +165,11 @@ def speculative_batch(
     -------
     a SpeculativeRun for each start, in their order
 
+    Raises
+    ------
+    CostModelError
+        as `speculative_generate`
+
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
@@ -197,36 +205,28 @@ class _Speculator:
     """Sequences, the target that verifies and the draft that guesses."""
 
     def __init__(
-        self,
-        starts: Sequence[int | Sequence[int]],
-        target: Source,
-        draft: Source | Draft,
-        filters: Filters,
+        self, starts: Sequence[int | Sequence[int]], target: Source, draft: Source | Draft, filters: Filters,
         rngs: Sequence[np.random.Generator],
-    ) -> None:
-        self.tokens = [_as_tokens(start) for start in starts]
+    ) -> None:  # fmt: skip
         self.target = next_token_model(target, filters)
+        self.tokens = [as_tokens(start, self.target.vocab) for start in starts]
         if isinstance(draft, FeatureDraft):
             draft = draft.beside(self.target)
-        self.draft: Draft = draft if hasattr(draft, "propose") else self._of_model(next_token_model(draft, filters))
+        self.draft: Draft = draft if hasattr(draft, "propose") else ModelDraft(next_token_model(draft, filters))
+        if isinstance(self.draft, ModelDraft) and self.draft.model.vocab != self.target.vocab:
+            raise CostModelError(
+                f"target and draft must share a vocabulary, got {self.target.vocab} and {self.draft.model.vocab} tokens"
+            )
         self.rngs = dict(enumerate(rngs))
         self.drafted: dict[int, int] = {}
         self.accepted: dict[int, int] = {}
 
-    def _of_model(self, model: TableModel | CachedDecoder) -> ModelDraft:
-        if model.vocab != self.target.vocab:
-            raise CostModelError(
-                f"target and draft must share a vocabulary, got {self.target.vocab} and {model.vocab} tokens"
-            )
-        return ModelDraft(model)
-
     def check_room(self, n_tokens: int) -> None:
         """Refuse before any work what would not fit."""
         models = [self.target, *([self.draft.model] if isinstance(self.draft, ModelDraft) else [])]
-        room = [model.decoder.shape.max_len for model in models if isinstance(model, CachedDecoder)]
-        longest = max(map(len, self.tokens), default=0) + n_tokens - 1
-        if room and longest > min(room):
-            raise CostModelError(f"prompt and {n_tokens} new tokens need {longest} positions; max_len is {min(room)}")
+        for model in models:
+            if isinstance(model, CachedDecoder):
+                check_room(max(map(len, self.tokens), default=0), n_tokens, model.decoder.shape.max_len)
 
     def round(self, counts: dict[int, int]) -> dict[int, list[int]]:
         """The new tokens of one round for each sequence in `counts`, not yet appended."""
@@ -240,10 +240,3 @@ class _Speculator:
             new[slot] = verify(tokens[slot], p, q, self.rngs[slot])
             self.drafted[slot], self.accepted[slot] = len(tokens[slot]), len(new[slot]) - 1
         return new
-
-
-def _as_tokens(start: int | Sequence[int]) -> list[int]:
-    tokens = [int(start)] if isinstance(start, int | np.integer) else [int(token) for token in start]
-    if not tokens:
-        raise CostModelError("prompt is empty; give at least one token")
-    return tokens

@@ -1,12 +1,14 @@
 """What gives next-token distributions: a bigram table, or a decoder whose cache is rolled back to what still holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
 
 from costmodel.common.errors import CostModelError
 from costmodel.lab.cache import KVCache
+from costmodel.lab.filters import checked_share, checked_temperature, top_k_limit
+from costmodel.lab.ragged import checked_ids
 from costmodel.lab.sampling import candidates
 from costmodel.lab.speculation.rule import checked_distribution
 from costmodel.lab.transformer import Decoder
@@ -24,6 +26,11 @@ class Filters:
     top_k : number of tokens left; None or below 1 keeps all
     top_p, min_p : 0 to 1; None keeps all
 
+    Raises
+    ------
+    CostModelError
+        for a temperature below 0 or infinite, a top_k that is no integer, or a top_p or min_p outside 0 to 1
+
     Examples
     --------
     >>> logits = np.log([[0.5, 0.3, 0.2]])
@@ -35,6 +42,13 @@ class Filters:
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_temperature(self.temperature)
+        top_k_limit(self.top_k, 1)
+        for name, value in (("top_p", self.top_p), ("min_p", self.min_p)):
+            if value is not None:
+                checked_share(name, value)
 
     def probs(self, logits: np.ndarray) -> np.ndarray:
         """Filtered distributions (rows, V) of logits (rows, V); at temperature 0 all on the greedy token."""
@@ -155,6 +169,22 @@ def shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def checked_tables(target: np.ndarray, draft: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two bigram tables, when they have one vocabulary."""
+    p, q = (TableModel(table, Filters()).table for table in (target, draft))
+    if p.shape != q.shape:
+        raise CostModelError(f"tables must have one shape, got {p.shape} and {q.shape}")
+    return p, q
+
+
+def as_tokens(start: int | Sequence[int], vocab: int) -> list[int]:
+    """A prompt, or the one token that it is, when all ids are 0 to V - 1."""
+    tokens = start if isinstance(start, Sized) else [start]
+    if not len(tokens):
+        raise CostModelError("prompt is empty; give at least one token")
+    return checked_ids(tokens, vocab).tolist()
 
 
 def next_token_model(source: np.ndarray | Decoder, filters: Filters) -> TableModel | CachedDecoder:

@@ -191,7 +191,8 @@ def verify(drafted: Sequence[int], p: np.ndarray, q: np.ndarray | None, rng: np.
     Raises
     ------
     CostModelError
-        when a draft has q(x) = 0: it cannot have been drawn from q; or for a distribution too few or too many
+        when a draft has q(x) = 0: it cannot have been drawn from q; for a draft that is no id from 0 to V - 1, or a
+        distribution too few or too many
 
     Examples
     --------
@@ -208,6 +209,8 @@ def verify(drafted: Sequence[int], p: np.ndarray, q: np.ndarray | None, rng: np.
             f"got {len(p)} and {'none' if q is None else len(q)}"
         )
     for i, token in enumerate(drafted):
+        if not 0 <= token < p.shape[1]:
+            raise CostModelError(f"drafted token {token} is outside the vocabulary; ids are 0 to {p.shape[1] - 1}")
         chance = 1.0 if q is None else q[i, token]
         if not chance > 0:
             raise CostModelError(f"drafted token {token} has probability {chance} in the draft; it cannot be drawn")

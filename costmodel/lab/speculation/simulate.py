@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from costmodel.common.errors import CostModelError
-from costmodel.lab.speculation.models import Filters, TableModel
+from costmodel.lab.ragged import checked_ids
+from costmodel.lab.speculation.models import checked_tables
 from costmodel.lab.speculation.rule import checked_count, residual
 
 
@@ -48,9 +48,7 @@ class RoundSimulator:
     """
 
     def __init__(self, target: np.ndarray, draft: np.ndarray, n_draft: int) -> None:
-        self.target, self.draft = (TableModel(table, Filters()).table for table in (target, draft))
-        if self.target.shape != self.draft.shape:
-            raise CostModelError(f"tables must have one shape, got {self.target.shape} and {self.draft.shape}")
+        self.target, self.draft = checked_tables(target, draft)
         self.n_draft = checked_count("n_draft", n_draft)
         self._draft, self._replace, self._bonus = map(
             _Sampler, (self.draft, residual(self.target, self.draft), self.target)
@@ -61,14 +59,22 @@ class RoundSimulator:
 
         Parameters
         ----------
-        starts : (n,) last tokens
+        starts : (n,) last tokens, 0 to V - 1
         rng : of all draws
 
         Returns
         -------
         tokens (n, γ + 1), of which each round's first `counts` (n,) are its output and the rest -1
+
+        Raises
+        ------
+        CostModelError
+            for a start that is not such an integer
         """
-        before = np.asarray(starts)
+        before = checked_ids(starts, len(self.target)) if len(starts) else np.zeros(0, int)
+        return self._rounds(before, rng)
+
+    def _rounds(self, before: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         tokens = np.full((self.n_draft + 1, len(before)), -1)
         counts = np.full(len(before), self.n_draft + 1)
         alive = np.arange(len(before))
@@ -89,11 +95,17 @@ class RoundSimulator:
         Returns
         -------
         (n, n_tokens) tokens, rounds
+
+        Raises
+        ------
+        CostModelError
+            for a start that is not an integer from 0 to V - 1, or a number that is not an integer of at least 0
         """
+        checked_ids([start], len(self.target)), checked_count("n_tokens", n_tokens), checked_count("n", n)
         out = np.empty((n, n_tokens + self.n_draft), int)
         filled, last, rounds = np.zeros(n, int), np.full(n, start), 0
         while (alive := np.flatnonzero(filled < n_tokens)).size:
-            tokens, counts = self.rounds(last[alive], rng)
+            tokens, counts = self._rounds(last[alive], rng)
             rounds += len(alive)
             for step in range(self.n_draft + 1):
                 has = counts > step

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError
+from costmodel.lab.generation import check_room
 from costmodel.lab.selection import draw
 from costmodel.lab.speculation.generate import SpeculativeRun
-from costmodel.lab.speculation.models import Filters
+from costmodel.lab.speculation.models import Filters, as_tokens
 from costmodel.lab.speculation.regression import Regression, read_by_head
 from costmodel.lab.speculation.rule import checked_count
 from costmodel.lab.transformer import Decoder
@@ -28,8 +30,14 @@ class MedusaHeads:
     ----------
     decoder : the target
     texts : what the heads are trained on, best the target's own; one at least must be longer than n_heads + 1
-    n_heads : how many places ahead
+    n_heads : how many places ahead, at least 0
     options : width, penalty, seed of `Regression`
+
+    Raises
+    ------
+    CostModelError
+        for an n_heads that is not such an integer, texts that are all shorter, ids outside the vocabulary, or options
+        that `Regression` refuses
 
     Examples
     --------
@@ -46,7 +54,8 @@ class MedusaHeads:
     """
 
     def __init__(self, decoder: Decoder, texts: Sequence[Sequence[int]], n_heads: int, **options: Any) -> None:
-        pairs, one_hot = read_by_head(decoder, texts), np.eye(decoder.shape.vocab)
+        pairs = read_by_head(decoder, texts, checked_count("n_heads", n_heads) + 2)
+        one_hot, self.reads = np.eye(decoder.shape.vocab), (decoder.shape.d_model, decoder.shape.vocab)
         self.heads = []
         for ahead in range(2, n_heads + 2):
             x = np.concatenate([read[:-ahead] for _, read in pairs])
@@ -59,12 +68,27 @@ class MedusaHeads:
         Parameters
         ----------
         feature : (D,), read where the token before the last was processed
-        sizes : branches at each depth, at most one for each head
+        sizes : branches at each depth, at least 1; at most one for each head
+
+        Raises
+        ------
+        CostModelError
+            for more depths than heads, or a size that is not a positive integer
         """
-        if len(sizes) > len(self.heads):
-            raise CostModelError(f"there are {len(self.heads)} heads for {len(sizes)} depths of the tree")
+        self.check(sizes)
+        return self.best(feature, sizes)
+
+    def best(self, feature: np.ndarray, sizes: Sequence[int]) -> list[list[int]]:
+        """`candidates` of sizes that are checked."""
         scores = [head(feature[np.newaxis])[0] for head in self.heads[: len(sizes)]]
         return [np.argsort(-row, kind="stable")[:size].tolist() for row, size in zip(scores, sizes, strict=True)]
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """Refuse a tree that these heads cannot fill."""
+        if len(sizes) > len(self.heads):
+            raise CostModelError(f"there are {len(self.heads)} heads for {len(sizes)} depths of the tree")
+        for size in sizes:
+            whole("branches at a depth", size, 1)
 
 
 def tree_paths(candidates: Sequence[Sequence[int]]) -> list[Path]:
@@ -135,11 +159,11 @@ def medusa_generate(
 
     Parameters
     ----------
-    prompt : (P,) ids
+    prompt : (P,) ids, at least 1
     decoder : the target
     heads : trained on it
     n_tokens : M
-    sizes : branches at each depth; () is plain decoding
+    sizes : branches at each depth, at least 1; () is plain decoding
     rng : of the target's draws
     temperature : T, the number that logits are divided by; 0 is greedy
     top_k, top_p, min_p : as in `sample_next`
@@ -151,7 +175,8 @@ def medusa_generate(
     Raises
     ------
     CostModelError
-        for an empty prompt, a bad count or setting, more depths than heads, or more than max_len positions
+        before any work, for a prompt that is empty or outside the vocabulary, a bad count or setting, more depths than
+        heads, heads of a decoder with another D or V, or a last position beyond max_len
 
     Examples
     --------
@@ -166,12 +191,17 @@ def medusa_generate(
     ----------
     Cai et al., Medusa, 2401.10774 (tree attention); Miao et al., SpecInfer, 2305.09781 (trees verified in one pass).
     """
-    filters, run = Filters(temperature, top_k, top_p, min_p), SpeculativeRun([*map(int, prompt)], len(prompt))
-    n_tokens, cache = checked_count("n_tokens", n_tokens), decoder.new_cache()
+    filters, n_tokens = Filters(temperature, top_k, top_p, min_p), checked_count("n_tokens", n_tokens)
+    shape, tokens = decoder.shape, as_tokens(prompt, decoder.shape.vocab)
+    heads.check(sizes)
+    if heads.reads != (shape.d_model, shape.vocab):
+        raise CostModelError(f"heads of D, V = {heads.reads} do not fit a decoder of {(shape.d_model, shape.vocab)}")
+    check_room(len(tokens), n_tokens, shape.max_len)
+    run, cache = SpeculativeRun(tokens, len(tokens)), decoder.new_cache()
     feature: np.ndarray | None = None
     while (left := n_tokens - len(run.new_tokens)) > 0:
         depths = () if feature is None else sizes[: left - 1]
-        paths = tree_paths(heads.candidates(feature, depths) if depths and feature is not None else [])
+        paths = tree_paths(heads.best(feature, depths) if depths and feature is not None else [])
         pending = run.tokens[cache.length :]
         caches = [cache, *(cache.fork() for _ in paths[1:])]
         read = decoder.hidden_batch([[*pending, *path] for path in paths], caches)

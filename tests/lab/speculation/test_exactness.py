@@ -186,6 +186,28 @@ def test_a_wrong_rule_is_caught() -> None:
     assert chi_square(counted(tokens, 3), probs) > 5 * limit(len(probs) - 1)
 
 
-def test_tables_of_different_words_are_refused() -> None:
-    with pytest.raises(CostModelError, match=r"tables must have one shape, got \(\d+, \d+\) and \(2, 2\)"):
-        RoundSimulator(TARGET, np.full((2, 2), 0.5), 2)
+@pytest.mark.parametrize("use", [RoundSimulator, tokens_per_round, long_run])
+def test_tables_of_different_words_are_refused(use: object) -> None:
+    with pytest.raises(CostModelError, match=r"tables must have one shape, got \(3, 3\) and \(2, 2\)"):
+        use(TARGET, np.full((2, 2), 0.5), 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.rounds(np.array([0, 3]), rng()), "token 3 is outside the vocabulary; ids are 0 to 2"),
+        (lambda s: s.rounds(np.array([-1]), rng()), "token -1 is outside the vocabulary"),
+        (lambda s: s.rounds(np.zeros(2), rng()), "sequence of integers"),
+        (lambda s: s.sequences(3, 2, 5, rng()), "token 3 is outside the vocabulary"),
+        (lambda s: s.sequences(0, -1, 5, rng()), "n_tokens must be a whole number of at least 0, got -1"),
+        (lambda s: s.sequences(0, 2, 1.5, rng()), "n must be a whole number of at least 0, got 1.5"),
+    ],
+)
+def test_starts_and_counts_that_cannot_be_are_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call(RoundSimulator(TARGET, DRAFT, 2))
+
+
+def test_no_round_at_all() -> None:
+    tokens, counts = RoundSimulator(TARGET, DRAFT, 2).rounds(np.zeros(0, int), rng())
+    assert (tokens.shape, counts.shape) == ((0, 3), (0,))

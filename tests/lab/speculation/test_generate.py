@@ -12,6 +12,8 @@ from costmodel.lab.speculation import (
     CachedDecoder,
     Filters,
     LookupDraft,
+    ModelDraft,
+    TableModel,
     bigram_table,
     speculative_batch,
     speculative_generate,
@@ -25,6 +27,9 @@ DRAFTS = {
     "a bigram table": bigram_table(TARGET.generate([1], 60).tokens, 16),
     "prompt lookup": LookupDraft(),
 }
+
+
+EYES = ModelDraft(TableModel(np.eye(3), Filters()))
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -113,7 +118,7 @@ def test_up_to_the_last_position() -> None:
     short = TinyDecoder(max_len=20)
     run = speculative_generate([1], short, short, 20, 5, rng(), temperature=0)
     assert run.tokens == short.generate([1], 20).tokens
-    with pytest.raises(CostModelError, match="prompt and 21 new tokens need 21 positions; max_len is 20"):
+    with pytest.raises(CostModelError, match="1 prompt tokens and 21 new ones need 21 positions; max_len is 20"):
         speculative_generate([1], TARGET, short, 21, 5, rng())
 
 
@@ -127,13 +132,36 @@ def test_up_to_the_last_position() -> None:
         (lambda: speculative_generate([1], np.ones((2, 3)) / 3, np.eye(3), 3, 2, rng()), "must be V x V"),
         (lambda: speculative_generate([1], np.eye(3), np.ones((3, 3)), 3, 2, rng()), "must sum to 1"),
         (lambda: speculative_generate([1], TARGET, TARGET, 3, 2, rng(), temperature=-1), "temperature must be"),
+        (lambda: speculative_generate([1], TARGET, TARGET, 3, 2, rng(), top_k=1.5), "top_k must be an integer or None"),
+        (lambda: speculative_generate([1], TARGET, TARGET, 0, 2, rng(), min_p=2), "min_p must be between 0 and 1"),
+        (lambda: speculative_generate([1], TARGET, EYES, 3, 2, rng()), "share a vocabulary, got 16 and 3"),
+        (lambda: speculative_generate(3, np.eye(3), np.eye(3), 3, 2, rng()), "token 3 is outside the vocabulary"),
+        (lambda: speculative_generate([0, -1], np.eye(3), np.eye(3), 3, 2, rng()), "token -1 is outside"),
+        (lambda: speculative_generate([16], TARGET, TARGET, 0, 2, rng()), "token 16 is outside the vocabulary"),
+        (lambda: speculative_generate([1.5], TARGET, TARGET, 3, 2, rng()), "non-empty sequence of integers"),
+        (lambda: speculative_generate(1.5, TARGET, TARGET, 3, 2, rng()), "non-empty sequence of integers"),
+        (lambda: speculative_batch([[1], [3]], np.eye(3), np.eye(3), 3, 2, rng()), "token 3 is outside"),
+        (lambda: speculative_round(3, np.eye(3), np.eye(3), 2, rng()), "token 3 is outside the vocabulary"),
         (lambda: LookupDraft(2, 3), "an ending must have 1 to longest tokens"),
-        (lambda: bigram_table([0, 1], 2, smoothing=0), "smoothing must be above 0"),
+        (lambda: LookupDraft(0, 0), "longest must be an integer of at least 1, got 0"),
+        (lambda: LookupDraft(2.5), "longest must be an integer of at least 1, got 2.5"),
+        (lambda: bigram_table([0, 1], 2, smoothing=0), "smoothing must be a finite number above 0, got 0"),
+        (lambda: bigram_table([0, 1], 2, smoothing=np.inf), "smoothing must be a finite number above 0, got inf"),
+        (lambda: bigram_table([0, 2], 2), "token 2 is outside the vocabulary; ids are 0 to 1"),
+        (lambda: bigram_table([0, -1], 2), "token -1 is outside the vocabulary"),
+        (lambda: bigram_table([], 2), "tokens must be a non-empty sequence of integers"),
+        (lambda: bigram_table([0], 0), "vocab must be an integer of at least 1, got 0"),
     ],
 )
-def test_bad_input_is_named(call: object, message: str) -> None:
+def test_bad_input_is_named_before_any_work(call: object, message: str) -> None:
+    before = TARGET.work.positions
     with pytest.raises(CostModelError, match=message):
         call()
+    assert TARGET.work.positions == before
+
+
+def test_a_draft_that_knows_nobody_says_nothing() -> None:
+    assert EYES.propose({}, {}, {}) == {}
 
 
 def test_lookup_prefers_the_longest_and_latest_ending() -> None:

@@ -97,12 +97,65 @@ def test_rows_of_a_pass_are_paths_and_a_mask_would_run_nodes(heads: MedusaHeads)
 
 
 def test_what_cannot_be() -> None:
-    heads = MedusaHeads(TARGET, TEXTS, 1, width=4)
-    with pytest.raises(CostModelError, match="there are 1 heads for 2 depths"):
-        medusa_generate([1], TARGET, heads, 9, (2, 2), rng())
     other = FeatureDraft(TinyDecoder(vocab=8), TEXTS, width=4)
     with pytest.raises(CostModelError, match="only beside the decoder that it was trained on"):
         speculative_generate([1], TARGET, other, 5, 2, rng())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sizes": (2, 2, 2, 2)}, "there are 3 heads for 4 depths"),
+        ({"sizes": (2, 2, 2, 2), "n_tokens": 1}, "there are 3 heads for 4 depths"),  # of which none would be used
+        ({"sizes": (2, 0)}, "branches at a depth must be an integer of at least 1, got 0"),
+        ({"sizes": (2, -1)}, "branches at a depth must be an integer of at least 1, got -1"),
+        ({"prompt": []}, "prompt is empty"),
+        ({"prompt": [8]}, "token 8 is outside the vocabulary; ids are 0 to 7"),
+        ({"prompt": [0.5]}, "non-empty sequence of integers"),
+        ({"n_tokens": -1}, "n_tokens must be a whole number of at least 0, got -1"),
+        ({"n_tokens": 129}, "1 prompt tokens and 129 new ones need 129 positions; max_len is 128"),
+        ({"temperature": -1}, "temperature must be a finite number of at least 0, got -1"),
+        ({"decoder": TinyDecoder(vocab=8, d_model=8)}, r"heads of D, V = \(16, 8\) do not fit a decoder of \(8, 8\)"),
+        ({"decoder": TinyDecoder(vocab=9)}, r"heads of D, V = \(16, 8\) do not fit a decoder of \(16, 9\)"),
+    ],
+)
+def test_trees_that_cannot_be_are_named_before_any_work(heads: MedusaHeads, change: dict, message: str) -> None:
+    given = {"prompt": [1], "decoder": TARGET, "heads": heads, "n_tokens": 9, "sizes": (2, 2), "rng": rng()} | change
+    before = given["decoder"].work.positions
+    with pytest.raises(CostModelError, match=message):
+        medusa_generate(**given)
+    assert given["decoder"].work.positions == before
+
+
+def test_a_tree_up_to_the_last_position(heads: MedusaHeads) -> None:
+    run = medusa_generate([1], TARGET, heads, 128, (2, 2), rng(), temperature=0)
+    assert run.tokens == TARGET.generate([1], 128).tokens
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: MedusaHeads(TARGET, [], 2), "one text at least must have 4 tokens, the longest of 0 has 0"),
+        (
+            lambda: MedusaHeads(TARGET, [[1, 2, 3], [1]], 2),
+            "one text at least must have 4 tokens, the longest of 2 has 3",
+        ),
+        (lambda: MedusaHeads(TARGET, TEXTS, -1), "n_heads must be a whole number of at least 0, got -1"),
+        (lambda: MedusaHeads(TARGET, [[1, 8, 1]], 1), "token 8 is outside the vocabulary"),
+        (
+            lambda: MedusaHeads(TARGET, TEXTS, 1, width=4).candidates(np.zeros(16), (2, 2)),
+            "there are 1 heads for 2 depths",
+        ),
+        (lambda: FeatureDraft(TARGET, []), "one text at least must have 2 tokens, the longest of 0 has 0"),
+        (lambda: FeatureDraft(TARGET, [[1], [2]]), "one text at least must have 2 tokens, the longest of 2 has 1"),
+        (lambda: FeatureDraft(TARGET, TEXTS, width=-1), "width must be an integer of at least 0, got -1"),
+        (lambda: FeatureDraft(TARGET, TEXTS, penalty=-1), "penalty must be a finite number of at least 0, got -1"),
+        (lambda: Regression(np.ones((3, 1)), np.ones(3), penalty=0), "penalty must be larger where features repeat"),
+    ],
+)
+def test_what_cannot_be_trained_is_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(3, 2), (0, 0)])

@@ -109,6 +109,8 @@ def test_tokens_per_round_at_the_ends(gamma: int) -> None:
         (lambda: expected_tokens_per_round(0.5, -1), "n_draft must be a whole number of at least 0, got -1"),
         (lambda: expected_tokens_per_round(0.5, 1.5), "n_draft must be a whole number"),
         (lambda: verify([0], np.array([P]), None, Coins()), "1 drafts need 2 target distributions"),
+        (lambda: verify([3], np.array([P, P]), None, Coins()), "token 3 is outside the vocabulary; ids are 0 to 2"),
+        (lambda: verify([-1], np.array([P, P]), np.array([Q]), Coins()), "token -1 is outside the vocabulary"),
     ],
 )
 def test_bad_input_is_named(call: object, message: str) -> None:
