@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from costmodel.calibration.engine import AVERAGE, Engine, engine
+from costmodel.calibration.engine import AVERAGE, Engine, engine, families
 from costmodel.calibration.setting import Setting
 from costmodel.calibration.terms import OVERLAPPED, Term, interruption_terms, pass_terms, total_seconds
 
 __all__ = [
-    "AVERAGE", "OVERLAPPED", "Calibration", "Engine", "Setting", "Term", "engine", "fitted", "interruption_terms",
-    "pass_terms", "total_seconds",
+    "AVERAGE", "OVERLAPPED", "Calibration", "Engine", "Setting", "Term", "engine", "families", "fitted",
+    "interruption_terms", "pass_terms", "total_seconds",
 ]  # fmt: skip
 
 

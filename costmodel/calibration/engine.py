@@ -38,6 +38,21 @@ def _families() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("costmodel") / "data" / "software.toml").read_text(encoding="utf-8"))
 
 
+def families() -> tuple[str, ...]:
+    """Every family on record, and "average".
+
+    Returns
+    -------
+    tuple of names that `engine` knows
+
+    Examples
+    --------
+    >>> {"average", "vllm", "llama-cpp"} <= set(families())
+    True
+    """
+    return (AVERAGE, *_families())
+
+
 def engine(software: str = AVERAGE) -> Engine:
     """The family a software's name belongs to; an unknown name is average software.
 

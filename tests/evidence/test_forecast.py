@@ -118,7 +118,7 @@ def test_a_deployment_forecasts_the_same(row: str) -> None:
         cache=row.cache_bits / 8,
         calibrated=row.software,
     )
-    newcomers = row.generated if row.batch > 1 else None
+    newcomers = int(row.generated) if row.batch > 1 else None
     sharded = replace(plan, accelerator=device_named(row.hardware), parallel=Parallel(tensor=row.devices))
     for each in (plan, sharded):
         step = each.decode(row.batch, row.context, generated=newcomers)
@@ -168,6 +168,20 @@ def test_refusals() -> None:
         Deployment(llama, h100, calibrated=True).decode(2, 100, generated=300)
     with pytest.raises(CostModelError, match="formats of known size"):
         Deployment(llama, h100, weights=B, calibrated=True).decode(1, 100)
+    with pytest.raises(CostModelError, match=r"unknown software 'vlmm'; did you mean vllm"):
+        Deployment(llama, h100, calibrated="vlmm").decode(1, 100)
+    for odd in (0, -5, "5", 2.5, True):
+        with pytest.raises(CostModelError, match="generated must be a whole number, at least 1, got"):
+            Deployment(llama, h100, calibrated=True).decode(8, 1000, generated=odd)
+
+
+def test_software_is_named_in_any_way_that_is_known() -> None:
+    def step(software: str | bool) -> float:
+        plan = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated=software)
+        return float(plan.decode(8, 1000).seconds_per_token)
+
+    assert step("average") == step(True) != step("vllm") == step("vLLM 0.12.0")
+    assert step("average") != step("Hugging Face transformers")
 
 
 def test_software_families() -> None:
