@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.common.errors import CostModelError
 from costmodel.exact import whole
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Sequence
@@ -63,8 +64,8 @@ def simulate(
     Raises
     ------
     CostModelError
-        for replicas that are not whole and above 0, weights that do not fit, or, compiled, a policy or a trace that the
-        compiled core does not serve
+        for replicas that are not whole and above 0, replicas that prefill under a policy without any, weights that do
+        not fit, or, compiled, a policy or a trace that the compiled core does not serve
 
     Examples
     --------
@@ -79,6 +80,10 @@ def simulate(
     Yu et al., Orca, OSDI 2022 (batches that change from pass to pass).
     """
     replicas = whole(replicas, "replicas", limit=10**6)
+    if prefill_replicas is not None and policy.kind != "disaggregated":
+        raise CostModelError(
+            f"prefill_replicas ({prefill_replicas!r}) are for Policy(kind='disaggregated'), got {policy.kind!r}"
+        )
     costs = deployment if isinstance(deployment, PassCosts) else PassCosts(deployment)
     watch = None if progress is None else _Watch(len(trace), progress)
     spare = 0
