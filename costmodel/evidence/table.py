@@ -17,10 +17,8 @@ PHASES = ("decode", "prefill", "request", "throughput", "gemm", "gemv", "attenti
 LARGEST = 1e30  # of a value, whatever its unit
 MODEL_PHASES = ("decode", "prefill", "request", "throughput", "speculative")
 SMALLEST = 1e-12  # of a value, likewise
-LIMITS = (  # of what a row may leave out: how it is checked, and the least it can be
-    ("weight_bits", amount, 1), ("cache_bits", amount, 1), ("batch", whole, 1), ("prompt", whole, 0),
-    ("generated", amount, 0),
-)  # fmt: skip
+LEAST = {"devices": 1, "weight_bits": 1, "cache_bits": 1, "batch": 1, "prompt": 0, "generated": 0}
+COUNTS = ("devices", "batch", "prompt")
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,12 @@ class Measurement:
         for name in ("model", "hardware"):
             if not isinstance(getattr(self, name), str):
                 raise CostModelError(f"{name} must be a name, got {getattr(self, name)!r}")
-        whole("devices", self.devices, 1)
-        for name, check, least in LIMITS:
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name), least)
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None or name == "devices":
+                amount(name, value, least, MOST)
+                if name in COUNTS:
+                    whole(name, value, least)
         amount("value", self.value, SMALLEST, LARGEST)
 
     @property

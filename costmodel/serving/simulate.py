@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
 from costmodel.exact import whole
 from costmodel.serving.costs import PassCosts
@@ -30,6 +31,11 @@ def rows(trace: Trace) -> Iterator[tuple[int, float, int, int]]:
         yield from zip(
             *(column[part].tolist() for column in (priority, trace.arrival, trace.prompt, trace.output)), strict=True
         )
+
+
+def _copies(name: str, count: object) -> int:
+    """A number of replicas; a letter is none."""
+    return whole(checks.whole(name, count, 1), name, limit=10**6)
 
 
 def simulate(
@@ -79,7 +85,7 @@ def simulate(
     ----------
     Yu et al., Orca, OSDI 2022 (batches that change from pass to pass).
     """
-    replicas = whole(replicas, "replicas", limit=10**6)
+    replicas = _copies("replicas", replicas)
     if prefill_replicas is not None and policy.kind != "disaggregated":
         raise CostModelError(
             f"prefill_replicas ({prefill_replicas!r}) are for Policy(kind='disaggregated'), got {policy.kind!r}"
@@ -92,7 +98,7 @@ def simulate(
 
         logs = [(places, serve(part, costs, policy)) for places, part in _in_turn(trace, replicas)]
     elif policy.kind == "disaggregated":
-        spare = whole(replicas if prefill_replicas is None else prefill_replicas, "prefill_replicas", limit=10**6)
+        spare = replicas if prefill_replicas is None else _copies("prefill_replicas", prefill_replicas)
         pools, requests = (spare, replicas), list(arrivals(trace, costs))
         logs = [(np.arange(len(trace)), serve_apart(requests, costs, policy, pools, **_about(trace), watch=watch))]
     else:

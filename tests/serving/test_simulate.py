@@ -14,6 +14,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.serving import PassCosts, Policy, Slo, Trace, serving_study, simulate, synthetic_trace
 from costmodel.serving.compiled import _arrivals
 from costmodel.serving.policy import POLICIES
+from costmodel.symbols import S
 from tests.serving.oracle import Reference, Request, requests_of
 from tests.serving.test_oracle import COSTS, costs_of, traces
 
@@ -176,6 +177,8 @@ def test_refusals() -> None:
             Policy(**{name: 0})
     with pytest.raises(CostModelError, match="replicas must be"):
         simulate(busy_trace(), LLAMA, replicas=0)
+    with pytest.raises(CostModelError, match="prefill_replicas must be an integer of at least 1, got S"):
+        simulate(busy_trace(), LLAMA, Policy(kind="disaggregated"), prefill_replicas=S)
     for kind in ("static", "continuous", "chunked"):
         with pytest.raises(CostModelError, match=rf"prefill_replicas \(3\) are for .*'disaggregated'.*, got '{kind}'"):
             simulate(busy_trace(), LLAMA, Policy(kind=kind), prefill_replicas=3)
