@@ -125,7 +125,7 @@ def test_no_plan_lists_the_reasons() -> None:
         ({"slo": 0.05}, "slo must be a costmodel.Slo, such as .*, got 0.05"),
         ({"load": 3}, "load must be a Load, such as .*, got 3"),
         ({"prices": 3.0}, r"prices must be {accelerator: \$ per device and hour}, got 3.0"),
-        ({"prices": {"l40s": "1"}}, "the price of l40s must be a number from 1e-15 to .*, got '1'"),
+        ({"prices": {"l40s": "1"}}, "the price of l40s must be a number from 0 to .*, got '1'"),
         ({"prices": {"l40x": 1}}, "unknown accelerator 'l40x'; did you mean l40s"),
         ({"weights": "int4"}, r"weights must be a sequence, such as \['int4'\], got 'int4'"),
         ({"weights": ["bf16", "int5"]}, "unknown number format 'int5'"),

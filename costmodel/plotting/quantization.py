@@ -21,7 +21,7 @@ MEASURED = (
     ("gpt-fast int8, Llama-2-7B on A100", 8.0, "gptfast-001", "gptfast-002"),
     ("DeepSpeed int8, BLOOM-176B on 8 A100", 8.0, "bloom-001", "bloom-005"),
 )
-UNLISTED = (("bitsandbytes int8, 0.5B on T4", 8.0, 5.05 / 12.65),)  # tokens/s, earino.github.io: no lengths, so no row
+UNLISTED = (("bitsandbytes int8, 0.5B on T4", 8.0, 5.05 / 12.65),)  # earino.github.io; not among the evidence
 
 
 def ruler_per_row(rows: tuple[tuple[float, ...], ...] = TWO_ROWS, bits: int = 4) -> Figure:

@@ -12,7 +12,7 @@ from typing import Any
 
 from costmodel.common.checks import amount, whole
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import LARGEST, SMALLEST, is_open
+from costmodel.exact import LARGEST, is_open
 from costmodel.hardware import accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.parallel import Parallel
@@ -123,7 +123,7 @@ def _check(slo: Slo, load: Load, prices: Mapping[str, float], options: Iterable[
             raise unknown_name("option", name, OPTIONS)
     for hardware, price in prices.items():
         accelerator(hardware)  # of a known name
-        amount(f"the price of {hardware}", price, SMALLEST, LARGEST)
+        amount(f"the price of {hardware}", price, 0, LARGEST)
 
 
 def _options(
