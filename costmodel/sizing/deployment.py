@@ -8,8 +8,9 @@ from typing import Any
 from sympy import Expr
 
 from costmodel.calibration import Setting
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_real, whole
+from costmodel.exact import Number, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model
 from costmodel.ops import Ledger
