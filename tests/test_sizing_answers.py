@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import pytest
 from sympy import Rational
@@ -27,6 +28,8 @@ from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
 from costmodel.sizing.money import dollars, dollars_per_million, joules_per_token
+from costmodel.sizing.plan import busy_seconds
+from costmodel.sizing.plan import choice as made
 from costmodel.sizing.sweep import about
 from costmodel.sizing.words import as_spread, format_words, spread_words, titled
 from costmodel.symbols import b_w
@@ -357,15 +360,28 @@ def test_a_load_is_checked() -> None:
 
 
 def test_a_plan_on_the_round_card_by_hand() -> None:
-    """A request keeps a copy busy for 0.2 ms of reading and 100·step/batch of writing."""
-    found = plan(MODEL, Slo(latency=0.008), Load(10, 899, 100), prices={"h100-sxm": 2.0}, weights=(None, "fp8"))
+    """A request keeps a copy busy for its prefill and its share of 100 steps; half of the time may be so spent."""
+    asked, prices = Load(300, 899, 100), {"h100-sxm": 2.0}
+    found = plan(MODEL, Slo(latency=0.008), asked, prices=prices, weights=(None, "fp8"), utilisation=0.5)
     for choice in (found.best, found.runner_up):
         d, batch = choice.deployment, choice.batch
         busy = d.prefill(899).seconds + 100 * d.decode(batch, 999).seconds_per_token / batch
-        assert choice.devices == choice.deployment.parallel.replicas == max(1, -int(-10 * busy // 1))
+        assert choice.devices == d.parallel.replicas == ceil(300 * busy / 0.5) > 20
         assert choice.dollars_per_hour == 2 * choice.devices
-        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (10 * 100 * 3600 / 10**6))
+        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (300 * 100 * 3600 / 10**6))
         assert (choice.ttft, choice.hardware) == (d.prefill(899).seconds, "h100-sxm")
+
+
+def test_a_load_that_fills_its_copies_exactly_needs_no_other() -> None:
+    busy = busy_seconds(D, Load(1, 899, 100), 4)
+    for copies in (1, 2, 3, 7):
+        for share in (1, 0.5):
+            asked = Load(copies * share / busy, 899, 100)
+            assert made(D, "card", 4, asked, 1, share).devices == copies
+            assert (
+                made(D, "card", 4, replace(asked, requests_per_s=asked.requests_per_s * 1.001), 1, share).devices
+                > copies
+            )
 
 
 def test_elasticities_as_text() -> None:
