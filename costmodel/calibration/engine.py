@@ -39,8 +39,8 @@ class Engine:
     split: str = "tensor"
 
     def __post_init__(self) -> None:
-        if self.family != AVERAGE and self.family not in [*_families()]:
-            raise unknown_name("family of software", self.family, (AVERAGE, *_families()))
+        if self.family not in families():
+            raise unknown_name("family of software", self.family, families())
         for trait, known in TRAITS.items():
             if getattr(self, trait) not in known:
                 raise unknown_name(trait, getattr(self, trait), known)
