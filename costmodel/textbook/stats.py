@@ -38,7 +38,7 @@ def llama2_13b(kv_heads: int = LLAMA_2_13B[K]) -> Model:
     ----------
     Touvron et al., Llama 2, 2307.09288.
     """
-    sizes = {size.name: number for size, number in LLAMA_2_13B.items()} | {"K": kv_heads}
+    sizes: dict[str, Any] = {size.name: number for size, number in LLAMA_2_13B.items()} | {"K": kv_heads}
     return transformer(**sizes, name="llama-2-13b")
 
 
