@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import pytest
 from sympy import Rational
@@ -27,6 +28,8 @@ from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
 from costmodel.sizing.money import dollars, dollars_per_million, joules_per_token
+from costmodel.sizing.plan import busy_seconds
+from costmodel.sizing.plan import choice as made
 from costmodel.sizing.sweep import about
 from costmodel.sizing.words import as_spread, format_words, spread_words, titled
 from costmodel.symbols import b_w
@@ -102,7 +105,7 @@ def test_utilisation_is_a_share(share: float, ok: bool) -> None:
     [
         ({"batch": 0}, "batch must be a whole number"), ({"context": 0}, "context must be a whole number"),
         ({"prompt": 0}, "prompt must be a whole number"), ({"price": "3"}, "price must be a number"),
-        ({"utilisation": "1"}, "utilisation must be a number"),
+        ({"utilisation": "1"}, "utilisation must be above 0 and at most 1, got '1'"),
     ],
 )  # fmt: skip
 def test_a_use_is_checked_by_name(use: dict, message: str) -> None:
@@ -347,23 +350,38 @@ def test_a_load_is_checked() -> None:
     assert Load(1, 10, 5).context == 15
     assert (Slo().latency, Slo().ttft) == (None, None)
     for bad, message in (
-        ((0, 10, 5), "requests_per_s must be above 0, got 0"), ((-1, 10, 5), "requests_per_s must be above 0, got -1"),
-        ((1, 0, 5), "prompt must be a whole number"), ((1, 10, 0), "generated must be a whole number"),
+        ((0, 10, 5), "requests_per_s must be a number from 1e-15 to 1e.45, got 0"),
+        ((-1, 10, 5), "requests_per_s must be a number from 1e-15 to 1e.45, got -1"),
+        ((1, 0, 5), "prompt must be an integer of at least 1, got 0"),
+        ((1, 10, 0), "generated must be an integer of at least 1, got 0"),
     ):  # fmt: skip
         with pytest.raises(CostModelError, match=f"^{message}"):
             Load(*bad)
 
 
 def test_a_plan_on_the_round_card_by_hand() -> None:
-    """A request keeps a copy busy for 0.2 ms of reading and 100·step/batch of writing."""
-    found = plan(MODEL, Slo(latency=0.008), Load(10, 899, 100), prices={"h100-sxm": 2.0}, weights=(None, "fp8"))
+    """A request keeps a copy busy for its prefill and its share of 100 steps; half of the time may be so spent."""
+    asked, prices = Load(300, 899, 100), {"h100-sxm": 2.0}
+    found = plan(MODEL, Slo(latency=0.008), asked, prices=prices, weights=(None, "fp8"), utilisation=0.5)
     for choice in (found.best, found.runner_up):
         d, batch = choice.deployment, choice.batch
         busy = d.prefill(899).seconds + 100 * d.decode(batch, 999).seconds_per_token / batch
-        assert choice.devices == choice.deployment.parallel.replicas == max(1, -int(-10 * busy // 1))
+        assert choice.devices == d.parallel.replicas == ceil(300 * busy / 0.5) > 20
         assert choice.dollars_per_hour == 2 * choice.devices
-        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (10 * 100 * 3600 / 10**6))
+        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (300 * 100 * 3600 / 10**6))
         assert (choice.ttft, choice.hardware) == (d.prefill(899).seconds, "h100-sxm")
+
+
+def test_a_load_that_fills_its_copies_exactly_needs_no_other() -> None:
+    busy = busy_seconds(D, Load(1, 899, 100), 4)
+    for copies in (1, 2, 3, 7):
+        for share in (1, 0.5):
+            asked = Load(copies * share / busy, 899, 100)
+            assert made(D, "card", 4, asked, 1, share).devices == copies
+            assert (
+                made(D, "card", 4, replace(asked, requests_per_s=asked.requests_per_s * 1.001), 1, share).devices
+                > copies
+            )
 
 
 def test_elasticities_as_text() -> None:

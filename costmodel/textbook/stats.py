@@ -5,6 +5,7 @@ from typing import Any
 
 from sympy import Expr, Symbol, expand, sympify
 
+from costmodel.exact import amount
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.model import Model, transformer
 from costmodel.sizing import Deployment
@@ -42,6 +43,11 @@ def llama2_13b(kv_heads: int = LLAMA_2_13B[K]) -> Model:
     return transformer(**sizes, name="llama-2-13b")
 
 
+def _bound(config: Mapping[Any, Any]) -> dict[Symbol, Any]:
+    """{symbol: number or formula}, each above 0."""
+    return {symbol: amount(value, symbol.name) for symbol, value in bindings(config).items()}
+
+
 def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     """Llama-2-13B on an H100 as {symbol: number}; entries of `args` override.
 
@@ -57,6 +63,8 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -67,7 +75,7 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ----------
     Touvron et al., Llama 2, 2307.09288.
     """
-    return LLAMA_2_13B | {S: 1024, memory_bandwidth: 3.35e12} | bindings(args)
+    return LLAMA_2_13B | {S: 1024, memory_bandwidth: 3.35e12} | _bound(args)
 
 
 def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
@@ -91,6 +99,8 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -101,6 +111,6 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     """
     symbolic = Deployment(transformer(norms=False), SYMBOLIC_ACCELERATOR, textbook=True)
     step = symbolic.decode(B, S)
-    bound = bindings(config)
+    bound = _bound(config)
     results = (symbolic.params, step.memory_bytes, step.seconds_per_token, step.tokens_per_s)
     return tuple(sympify(formula).subs(bound) if bound else expand(formula) for formula in results)
