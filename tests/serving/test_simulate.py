@@ -266,17 +266,21 @@ def test_a_study_is_the_same_whatever_computes_it() -> None:
     trace = synthetic_trace(requests=60, seed=1)
     deployments = {"8B": LLAMA, "8B, int4": Deployment(load("llama-3-8b"), H100, weights="int4")}
     policies = {kind: Policy(kind=kind) for kind in ("static", "continuous")}
-    asked = (trace, deployments, policies, [2.0, 20.0])
-    here = serving_study(*asked, slo=Slo(ttft=0.5))
+    asked, options = (trace, deployments, policies, [2.0, 20.0]), {"slo": Slo(ttft=0.5), "replicas": 2}
+    here = serving_study(*asked, **options)
     assert [(p.deployment, p.policy, p.rate) for p in here] == [
         (d, p, r) for d in deployments for p in policies for r in (2.0, 20.0)
     ]
-    assert serving_study(*asked, slo=Slo(ttft=0.5), jobs=2) == here
+    for p in here:
+        at_rate = trace.scaled(p.rate / trace.rate)
+        alone = simulate(at_rate, deployments[p.deployment], policies[p.policy], replicas=2)
+        assert p.summary == alone.summary(Slo(ttft=0.5))
+    assert serving_study(*asked, **options, jobs=2) == here
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert serving_study(*asked, slo=Slo(ttft=0.5), client=client) == here
+        assert serving_study(*asked, **options, client=client) == here
 
 
 @pytest.mark.parametrize(
