@@ -80,7 +80,7 @@ def test_a_mixed_pass_reads_the_weights_once(chunk: tuple[int, int], binds: str)
         for t, s in (*((1, s) for s in contexts), chunk)
     ]
     weights = 2 * ledgers(1)[0].bytes - ledgers(2)[0].bytes
-    assert weights == pytest.approx(LLAMA.weight_bytes, rel=0.07)  # all but the table that tokens are looked up in
+    assert weights == LLAMA.weight_bytes - 128_256 * 4096 * 2  # all but the table that tokens are looked up in
     flops, moved = sum(alone.flops for alone in ledgers(1)), sum(alone.bytes for alone in ledgers(1)) - 2 * weights
     seconds = {"compute": flops / H100.peak("bf16"), "memory": moved / H100.bandwidth}
     assert max(seconds, key=seconds.get) == binds
