@@ -26,12 +26,15 @@ class Term:
     ----------
     name : what the time is spent on
     base : with every constant at 1 [s]; where a constant itself is a time, how often it is spent
-    powers : exponent of each constant, by its name: −1 divides by an efficiency, 1 multiplies by a time
+    powers : exponent of each constant, by its name: −1 divides by an efficiency, 1 multiplies by a time; efficiencies
+        whose product is above 1 count as 1
 
     Examples
     --------
     >>> Term("cache", 2.0, {"bandwidth.cache": -1}).seconds({"bandwidth.cache": 0.8})
     2.5
+    >>> Term("compute", 2.0, {"compute.16": -1, "compute.vllm": -1}).seconds({"compute.16": 0.8, "compute.vllm": 1.5})
+    2.0
     """
 
     name: str
@@ -39,8 +42,10 @@ class Term:
     powers: Mapping[str, float]
 
     def seconds(self, constants: Mapping[str, float]) -> Number:
-        """base·Π constant^power [s]; a constant that is not on record counts as 1."""
-        return self.base * prod(constants.get(name, 1.0) ** power for name, power in self.powers.items())
+        """base·Π constant^power [s], no rate above the recorded one; a constant that is not on record counts as 1."""
+        factors = [(power < 0, constants.get(name, 1.0) ** power) for name, power in self.powers.items()]
+        slower = prod(factor for divides, factor in factors if divides)  # 1/Π efficiencies
+        return self.base * max(1, slower) * prod(factor for divides, factor in factors if not divides)
 
 
 def _width(model: Model, layers: Number) -> Number:

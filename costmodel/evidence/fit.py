@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from costmodel.calibration import AVERAGE, OVERLAPPED, engine
+from costmodel.calibration import AVERAGE, OVERLAPPED, engine, families
 from costmodel.evidence.predict import forecastable, measured_seconds, passes
 from costmodel.evidence.table import Measurement, measurements
 
@@ -23,10 +23,11 @@ PRIORS = {
     "all_reduce.fast": (8e-6, 0.3), "all_reduce.slow": (60e-6, 0.5), "all_reduce.growth": (1.5, 0.2),
     "link": (0.6, 0.3), "interruption": (1, 0.2),
 }  # fmt: skip
-# No rate above the recorded one: a share of at most 0.9, times a class of at most 1.1.
-MOST = {f"{kind}.{p}": 0.9 for kind in ("bandwidth", "compute") for p in ("16", "8", "4", "fp4", "cache")} | {
-    f"bandwidth.{name}": 1.1 for name in ("consumer", "graphics", "apple", "edge", "tpu")
-}
+# No rate above the recorded one: a share of at most 0.9, times a class of devices or a family of at most 1.1. (What a
+# family gains on narrow weights has no limit here: a term caps it. Rates that lie on that cap would stall the fit.)
+MOST = {f"{kind}.{p}": 0.9 for kind in ("bandwidth", "compute") for p in ("16", "8", "4", "fp4", "cache")}
+MOST |= {f"bandwidth.{name}": 1.1 for name in ("consumer", "graphics", "apple", "edge", "tpu")}
+MOST |= {f"compute.{family}": 1.1 for family in families()}
 OFFSETS = {"overhead": 0.5, "narrow": 0.25, "compute": 0.3, "communication": 0.7}  # spread of a family around the rest
 WEIGHTS = {"decode": 1.0, "prefill": 0.5, "request": 0.5, "throughput": 0.5}
 NOISE = 0.08  # relative scatter of a published figure that is nobody's fault
@@ -88,17 +89,19 @@ class Design:
         self.part_of = np.array([p for p, _ in terms])
         self.squared = np.array([term.name in OVERLAPPED for _, term in terms])
         self.bases = np.log([float(term.base) for _, term in terms])
-        self.powers = np.array([[float(term.powers.get(name, 0)) for name in names] for _, term in terms])
+        powers = np.array([[float(term.powers.get(name, 0)) for name in names] for _, term in terms])
+        self.shares, self.powers = np.minimum(powers, 0), np.maximum(powers, 0)  # what divides, and what multiplies
 
     def seconds(self, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forecast of each row under constants e^logs [s], and d log(forecast)/d logs."""
-        terms, part, overlapped = np.exp(self.bases + self.powers @ logs), self.part_of, self.squared
+        slower, part, overlapped = self.shares @ logs, self.part_of, self.squared
+        terms = np.exp(self.bases + self.powers @ logs + np.maximum(slower, 0))  # no rate above the recorded one
         together = np.sqrt(np.bincount(part[overlapped], terms[overlapped] ** 2, self.parts))
         rest = np.bincount(part[~overlapped], terms[~overlapped], self.parts)
         seconds = np.bincount(self.row_of, self.times * (together + rest), self.rows)
         share = self.times[part] * np.where(overlapped, terms**2 / np.maximum(together[part], 1e-30), terms)
         first = np.searchsorted(self.row_of[part], np.arange(self.rows))  # terms stand in the order of their rows
-        slopes = np.add.reduceat(share[:, None] * self.powers, first)
+        slopes = np.add.reduceat(share[:, None] * (self.powers + (slower > 0)[:, None] * self.shares), first)
         return seconds, slopes / seconds[:, None]
 
 
