@@ -166,7 +166,9 @@ class Accelerator:
         if is_plain(n) and not n >= 1:
             raise CostModelError(f"devices must be at least 1, got {n}")
         scaled = {dtype: value * n for dtype, value in self.peaks.items()}
-        grown = {"capacity": self.capacity * n, "bandwidth": self.bandwidth * n, "devices": self.devices * n}
+        grown = {name: getattr(self, name) * n for name in ("capacity", "bandwidth", "devices")}
+        if self.fp16_accumulate is not None:
+            grown["fp16_accumulate"] = self.fp16_accumulate * n
         return replace(self, name=f"{n} x {self.name}", peaks=scaled, **grown)
 
 

@@ -62,6 +62,7 @@ def test_several_devices_add_up() -> None:
     eight = accelerator("tpu-v5e").times(8)
     assert (eight.bandwidth, eight.devices) == (8 * 820 * 10**9, 8)
     assert eight.ridge() == accelerator("tpu-v5e").ridge()
+    assert accelerator("rtx-4090").times(2).fp16_accumulate == 2 * accelerator("rtx-4090").fp16_accumulate
     with pytest.raises(CostModelError, match="devices must be at least 1, got 0"):
         eight.times(0)
 

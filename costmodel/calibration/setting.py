@@ -84,10 +84,14 @@ class Setting:
 
     @property
     def peak(self) -> Number | None:
-        """Dense peak of all devices in the arithmetic that is used [FLOP/s]; None if not on record."""
+        """Dense peak of all devices in the arithmetic that is used [FLOP/s]; None if not on record.
+
+        4-bit weights are widened to 16 bits, whose products kernels add up in 16 bits where that is faster.
+        """
         names = {"8": ("fp8", "int8"), "fp4": ("fp4",)}.get(self.precision, ())
         peaks = self.accelerator.peaks
-        return next((peaks[name] for name in (*names, "bf16", "fp16") if name in peaks), None)
+        peak = next((peaks[name] for name in (*names, "bf16", "fp16") if name in peaks), None)
+        return (self.accelerator.fp16_accumulate or peak) if self.precision == "4" else peak
 
     @property
     def fast(self) -> bool:

@@ -47,7 +47,8 @@ class Deployment(Memory, Questions):
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
         counted, norms and biases left out; prefill time is 2·params·tokens/peak
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
-        software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
+        software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen. It
+        supposes the arithmetic that such weights get (fp8 where a device has it), which may be faster than `compute`
 
     Raises
     ------
