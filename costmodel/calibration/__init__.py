@@ -26,12 +26,12 @@ class Calibration:
 
     Examples
     --------
-    >>> unseen = {"hash": {"median": 0.07, "p90": 0.25}, "source": {"median": 0.22, "p90": 0.54}}
+    >>> unseen = {"hash": {"median": 0.07, "p90": 0.25}, "source": {"median": 0.23, "p90": 0.53}}
     >>> print(*Calibration({"bandwidth.16": 0.79}, unseen).stated_error.split(", "), sep="\n")
     half of such forecasts
     and nine of ten
     were within 7% and 25% on rows set aside
-    22% and 54% on a source set aside
+    23% and 53% on a source set aside
     """
 
     constants: Mapping[str, float]
