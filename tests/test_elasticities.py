@@ -6,13 +6,13 @@ from math import log
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Max, Rational, floor
+from sympy import Max, Min, Rational, floor
 
 from costmodel import Deployment, accelerator, load, stated_model
 from costmodel.evaluate import compile_formulas
 from costmodel.parallel import Parallel
 from costmodel.sizing.branches import binding_branch, branches
-from costmodel.sizing.levers import LEVERS, Use, formula
+from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
 from costmodel.symbols import B, S
 from tests.test_sizing import H100, LLAMA
 from tests.test_solve import DEPLOYMENTS
@@ -74,6 +74,22 @@ def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
     step = d.decode(16, 4096)
     assert found["interconnect"] == pytest.approx(-step.timing.communication_seconds / step.seconds_per_token)
     assert "interconnect" not in LLAMA.elasticities(16, 4096).levers
+
+
+@pytest.mark.parametrize("metric", ["latency", "ttft", "throughput", "memory"])
+@pytest.mark.parametrize("tensor", [1, 2, 8, 16, 32])
+def test_the_value_is_what_the_deployment_answers(metric: str, tensor: int) -> None:
+    """Fewer key/value heads than devices included: none holds less than one."""
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(tensor=tensor))
+    found = d.elasticities(64, 8192, metric=metric)
+    assert found.value == pytest.approx(float(METRICS[metric].formula(d, Use(64, 8192))), rel=1e-15)
+    assert (found["kv_heads"] == 0) == (tensor > 8)
+
+
+def test_at_a_kink_the_first_branch_holds_on_as_levers_grow() -> None:
+    assert binding_branch(Max(1, B / 8), {B: 8}) == (B / 8, True)
+    assert binding_branch(Max(1, B / 8), {B: 8}, last=True) == (1, True)
+    assert binding_branch(Min(4096, S), {S: 4096}) == (4096, True)
 
 
 def test_a_calibrated_forecast_has_weaker_levers() -> None:

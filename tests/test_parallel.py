@@ -17,7 +17,7 @@ from costmodel.parallel.collectives import all_gather, all_to_all, collective, r
 from costmodel.parallel.device import device_pass, device_share
 from costmodel.parallel.shard import kv_heads_per_device, part_of
 from costmodel.passes import ForwardPass
-from costmodel.symbols import B, D, L, S, devices
+from costmodel.symbols import B, D, K, L, S, devices
 
 H100 = accelerator("h100-sxm")
 LLAMA, LLAMA_70B = load("llama-3-8b"), load("llama-3-70b")
@@ -239,10 +239,17 @@ def test_padding_is_explicit() -> None:
     assert part_of(Mlp(64, 100), Parallel(tensor=8, pad=True)).hidden == 13
 
 
+def test_a_letter_for_key_value_heads_is_one_head_at_least() -> None:
+    assert kv_heads_per_device(K, 16).subs(K, 32) == 2
+    assert kv_heads_per_device(K, 16).subs(K, 8) == kv_heads_per_device(8, devices).subs(devices, 16) == 1
+    assert kv_heads_per_device(K, 1) == K
+
+
 def test_with_every_size_a_letter() -> None:
     spread = Parallel(tensor=devices)
     part = device_pass(transformer(norms=False), spread)
-    assert simplify(devices * part.params - transformer(norms=False).params) == 0
+    held = part.params.subs(kv_heads_per_device(K, devices), K / devices)  # at least as many heads as devices
+    assert simplify(devices * held - transformer(norms=False).params) == 0
     sent = part.decode(B, S)["mlp all-reduce"].sent
     assert simplify(sent - 4 * B * D * L * (devices - 1) / devices) == 0
 

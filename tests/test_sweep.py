@@ -93,6 +93,12 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
     assert float(found.latency.sel(bandwidth=3.35e12, kv_heads=8, weight_bits=4)) == small.seconds_per_token
 
 
+def test_each_device_holds_a_whole_head_at_least() -> None:
+    d = Deployment(LLAMA.model, H100, parallel=Parallel(tensor=16))
+    found = d.sweep(kv_heads=[1, 2, 4, 8, 16], batch=64, context=8192).latency
+    assert found.values.tolist() == [d.decode(64, 8192).seconds_per_token] * 5
+
+
 @pytest.mark.parametrize(
     ("axes", "message"),
     [

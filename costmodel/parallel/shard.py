@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, is_plain, largest, quotient
 from costmodel.layers import Attention, Embedding, LatentAttention, Mlp, Moe, Norm, StatedWeights, Unembedding
 from costmodel.layers._layer import Layer
 from costmodel.layers.recurrent import GatedDelta, LinearAttention
@@ -78,7 +78,7 @@ class Talking(Layer):
 
 
 def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
-    """K/t, and 1 where there are fewer heads than devices: each head is then kept by several.
+    """max(1, K/t): where there are fewer heads than devices, each head is kept by several.
 
     Raises
     ------
@@ -90,7 +90,9 @@ def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
     >>> kv_heads_per_device(8, 4), kv_heads_per_device(8, 16)
     (2, 1)
     """
-    if not is_plain(kv_heads, tensor) or kv_heads % tensor == 0:
+    if not is_plain(kv_heads, tensor):
+        return kv_heads if tensor == 1 else largest(1, kv_heads / tensor)
+    if kv_heads % tensor == 0:
         return quotient(kv_heads, tensor)
     if tensor % kv_heads == 0:
         return 1

@@ -48,5 +48,6 @@ def binding_branch(formula: Expr, at: Mapping[Any, Any], *, last: bool = False) 
     values = [float(part.subs(at)) for part, _ in parts]
     best = max(values) if isinstance(formula, Max) else min(values)
     holding = [i for i, value in enumerate(values) if abs(value - best) <= TIE * abs(best)]
+    holding.sort(key=lambda i: parts[i][0].is_number == isinstance(formula, Max))  # the first holds on as symbols grow
     chosen, tie = parts[holding[-1 if last else 0]]
     return chosen, tie or len(holding) > 1
