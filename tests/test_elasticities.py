@@ -77,6 +77,19 @@ def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
 
 
 @pytest.mark.parametrize("metric", ["latency", "ttft", "throughput", "memory"])
+@pytest.mark.parametrize("batch", [1, 3, 64])
+@pytest.mark.parametrize("spread", [Parallel(data=8), Parallel(pipeline=4), Parallel(tensor=2, data=2, pipeline=2)])
+def test_the_value_is_that_of_a_batch_which_is_no_multiple(metric: str, batch: int, spread: Parallel) -> None:
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=spread)
+    found = d.elasticities(batch, 1024, metric=metric)
+    assert found.value == pytest.approx(float(METRICS[metric].formula(d, Use(batch, 1024))), rel=1e-15)
+    if metric == "latency" and spread.tensor == 1:  # nothing is summed but what the fullest device reads
+        wider = replace(d, accelerator=replace(d.accelerator, bandwidth=d.accelerator.bandwidth * (1 + STEP)))
+        slope = log(wider.decode(batch, 1024).seconds_per_token / found.value) / log(1 + STEP)
+        assert found["bandwidth"] == pytest.approx(slope, abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["latency", "ttft", "throughput", "memory"])
 @pytest.mark.parametrize("tensor", [1, 2, 8, 16, 32])
 def test_the_value_is_what_the_deployment_answers(metric: str, tensor: int) -> None:
     """Fewer key/value heads than devices included: none holds less than one."""

@@ -133,7 +133,6 @@ def test_replicas_multiply_throughput_and_nothing_else() -> None:
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.integers(1, 64), st.integers(1, 8000))
 def test_symbols_then_numbers_is_numbers(t: int, stages: int, batch: int, context: int) -> None:
-    batch *= stages
     spread = Parallel(tensor=t, pipeline=stages)
     d = Deployment(LLAMA, H100, parallel=spread)
     formula = d.decode(B, S).seconds_per_token

@@ -1,10 +1,13 @@
 """Sweeps: labelled, the same numbers as single calls, lazily where asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy import ceiling
 
 from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.parallel import Parallel
@@ -91,6 +94,30 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
     assert found.memory.dims == ("kv_heads", "weight_bits")
     small = Deployment(LLAMA.model, H100, weights="int4").decode(4, 1024)
     assert float(found.latency.sel(bandwidth=3.35e12, kv_heads=8, weight_bits=4)) == small.seconds_per_token
+
+
+SPREADS = st.builds(
+    lambda data, pipeline: Parallel(data=data, pipeline=pipeline), st.sampled_from([1, 2, 3, 8]),
+    st.sampled_from([1, 2, 4]),
+)  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(name=DENSE, spread=SPREADS, batch=st.lists(st.integers(1, 300), min_size=1, max_size=3, unique=True))
+def test_groups_and_stages_share_any_batch_as_single_calls_do(name: str, spread: Parallel, batch: list[int]) -> None:
+    """To the last bit, also where a batch is no multiple of those that share it."""
+    d = Deployment(load(name), H100, parallel=replace(spread, pad=True))
+    found, grid = d.sweep(batch=batch, context=1024), d.grid(batch, 1024)
+    steps = [d.decode(b, 1024) for b in batch]
+    assert found.latency.values.tolist() == [step.seconds_per_token for step in steps]
+    assert found.throughput.values.tolist() == [step.tokens_per_s for step in steps]
+    assert found.memory.values.tolist() == [step.memory_bytes for step in steps]
+    assert grid["seconds_per_token"].tolist() == pytest.approx([step.seconds_per_token for step in steps], rel=1e-14)
+    assert grid["memory_bytes"].tolist() == [step.memory_bytes for step in steps]
+
+
+def test_one_device_has_no_steps() -> None:
+    assert not any(formula.has(ceiling) for formula in LLAMA.formulas.values())
 
 
 def test_each_device_holds_a_whole_head_at_least() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from sympy import Expr
+from sympy import Expr, ceiling
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import LARGEST, Number, is_plain, is_real, quotient, ratio, whole
@@ -90,7 +90,9 @@ class Parallel:
 
     def share(self, batch: Number, ways: Number) -> Number:
         """Sequences of a batch that the fullest of so many devices has: ⌈batch/ways⌉."""
-        return -(-batch // ways) if is_plain(batch, ways) else quotient(batch, ways)
+        if is_plain(batch, ways):
+            return -(-batch // ways)
+        return batch if ways == 1 else ceiling(batch / ways)
 
     def split(self, size: Number, ways: Number, what: str) -> Number:
         """size/ways; rounded up where padding is allowed.

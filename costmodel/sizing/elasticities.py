@@ -1,6 +1,7 @@
 """Which lever first? By how many percent a metric moves when a lever moves by one.
 
-Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, taken exactly on the branch that binds.
+Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, taken exactly on the branch that binds. A batch
+that groups or stages share as ⌈B/ways⌉ each grows without steps from where it stands.
 """
 
 from collections.abc import Mapping
@@ -11,9 +12,10 @@ from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import exact
-from costmodel.sizing.branches import binding_branch
+from costmodel.sizing.branches import binding_branch, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric
+from costmodel.symbols import B
 from costmodel.tables import Table
 
 
@@ -107,11 +109,12 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     levers = _turnable(deployment, use)
     at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
     value = formula(name, deployment, use, levers)
-    branch, tie = binding_branch(value, at)
+    smooth = without_steps(value, B, at[B])
+    branch, tie = binding_branch(smooth, at)
     ranked = _ranked(branch, levers, at)
     other = None
     if tie:
-        unsorted = _ranked(binding_branch(value, at, last=True)[0], levers, at)
+        unsorted = _ranked(binding_branch(smooth, at, last=True)[0], levers, at)
         other = {one: unsorted[one] for one in ranked}
     return Elasticities(metric(name), float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
 
