@@ -66,6 +66,18 @@ def test_at_a_tie_both_branches_are_given() -> None:
     assert {found["bandwidth"], found.other["bandwidth"]} == {0, -1}
     assert {found["peak"], found.other["peak"]} == {0, -1}
     assert "on the other branch" in str(found)
+    assert "step" not in str(found)
+
+
+def test_a_step_of_the_formula_is_no_tie_of_memory_and_compute() -> None:
+    """At S = W a window just fills: more context costs nothing more, and the step stays bound by memory."""
+    d = Deployment(load("mistral-7b-v0.1"), H100)
+    found = d.elasticities(1, 4096)
+    assert (found.tie, found.bound) == (True, "memory")
+    assert (found["context"], found.other["context"] > 0) == (0, True)
+    assert str(found).startswith("latency 0.00440699 s, bound by memory, at a step of its formula\n")
+    assert "step" not in str(d.elasticities(1, 4095))
+    assert d.elasticities(1, 4096, metric="memory").bound == ""
 
 
 def test_the_interconnect_is_a_lever_where_devices_talk() -> None:

@@ -6,17 +6,20 @@ that groups or stages share as ⌈B/ways⌉ each grows without steps from where 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import exact
-from costmodel.sizing.branches import binding_branch, without_steps
+from costmodel.sizing.branches import TIE, binding_branch, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric
 from costmodel.symbols import B
 from costmodel.tables import Table
+
+ALIKE = "memory and compute alike"
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +29,7 @@ class Elasticities:
     Attributes
     ----------
     metric, value : what is moved, and where it stands
-    bound : "memory", "compute", or "memory and compute alike" at a tie; "" where the metric is no time
+    bound : "memory", "compute", "communication", or "memory and compute alike"; "" where the metric is no time
     levers : {name: d ln(metric)/d ln(lever)}, ranked by size
     other : at a tie, the same on the other branch; None elsewhere
     """
@@ -42,7 +45,7 @@ class Elasticities:
 
     @property
     def tie(self) -> bool:
-        """Whether two branches hold, so that a lever helps only together with another."""
+        """Whether two branches hold: memory and compute alike, or a step, as where a context just fills a window."""
         return self.other is not None
 
     @property
@@ -62,7 +65,8 @@ class Elasticities:
 
     def __str__(self) -> str:
         binds = f", bound by {self.bound}" if self.bound else ""
-        return f"{self.metric.name} {self.value:.6g} {self.metric.unit}{binds}\n{self.table()}"
+        step = ", at a step of its formula" if self.tie and self.bound != ALIKE else ""
+        return f"{self.metric.name} {self.value:.6g} {self.metric.unit}{binds}{step}\n{self.table()}"
 
     __repr__ = __str__
 
@@ -85,11 +89,11 @@ def _turnable(deployment: Deployment, use: Use) -> list[Lever]:
 def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     if name == "memory":
         return ""
-    if tie:
-        return "memory and compute alike"
-    if name in ("ttft", "dollars_per_million_input"):
-        return deployment.prefill(use.prompt_tokens, 1).bound
-    return deployment.decode(use.batch, use.context).bound
+    read = name in ("ttft", "dollars_per_million_input")
+    step = deployment.prefill(use.prompt_tokens, 1) if read else deployment.decode(use.batch, use.context).timing
+    if tie and isclose(step.compute_seconds, step.memory_seconds, rel_tol=TIE):
+        return ALIKE
+    return step.bound
 
 
 def elasticities(deployment: Deployment, name: str = "latency", **where: Any) -> Elasticities:
