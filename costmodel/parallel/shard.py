@@ -61,6 +61,11 @@ class Talking(Layer):
         return self.part.matrix_params
 
     @property
+    def active_matrix_params(self) -> Number:
+        """Those of the part."""
+        return self.part.active_matrix_params
+
+    @property
     def state_elements(self) -> Number:
         """Those of the part."""
         return self.part.state_elements

@@ -44,7 +44,7 @@ class Deployment(Memory, Questions):
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
     parallel : how it is spread over devices; memory is then that of the fullest, and a batch that of one replica
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
-        counted, norms and biases left out; prefill time is 2·params·tokens/peak
+        counted, norms and biases left out; prefill time is 2·params·tokens/peak with the parameters a token uses
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
         software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
 
@@ -174,7 +174,7 @@ class Deployment(Memory, Questions):
             self.accelerator.peak(self.compute),
         )
         if self.textbook:
-            step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
+            step: Timing = MemoryBound(2 * self.used_params * batch, memory, peak, bandwidth)
         else:
             step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:
@@ -208,7 +208,7 @@ class Deployment(Memory, Questions):
         """
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
-            flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
+            flops, moved = 2 * self.used_params * batch * prompt, self.weight_bytes
             return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
         share = self.parallel.share(batch, self.parallel.data)
         found = self._timing(self.part.prefill(share, prompt).sized(self.widths))
