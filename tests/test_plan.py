@@ -1,7 +1,8 @@
 """Plans against brute force; comparisons, fronts, money and energy."""
 
 import itertools
-from math import ceil
+from collections.abc import Callable
+from math import ceil, inf, nan
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from costmodel import CostModelError, Deployment, Load, Slo, accelerator, compare, load, pareto, plan
 from costmodel.parallel import Parallel
+from costmodel.sizing.choice import Plan
 from costmodel.sizing.levers import METRICS, Use
 from costmodel.sizing.money import dollars_per_million, joules_per_token
 from costmodel.sizing.pareto import Point
@@ -120,6 +122,39 @@ def test_no_plan_lists_the_reasons() -> None:
     for bad in ((0, 1, 1), (1, 0, 1), (1, 1, 1.5)):
         with pytest.raises(CostModelError, match="must be"):
             Load(*bad)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: Slo(latency="50ms"), "latency must be a number of at least 0, got '50ms'"),
+        (lambda: Slo(ttft=nan), "ttft must be a number of at least 0, got nan"),
+        (lambda: Load("2", 100, 100), "requests_per_s must be above 0 and finite, got '2'"),
+        (lambda: Load(inf, 100, 100), "requests_per_s must be above 0 and finite, got inf"),
+        (lambda: Load(1e300, 100, 100), "requests_per_s must be above 0 and finite, got 1e"),
+        (lambda: priced(-3.0), "price of h100-sxm must be a finite number of at least 0, got -3"),
+        (lambda: priced(nan), "price of h100-sxm must be a finite number of at least 0, got nan"),
+        (lambda: priced("1"), "price of h100-sxm must be a finite number of at least 0, got '1'"),
+        (lambda: priced(1, utilisation=nan), "utilisation must be above 0 and at most 1, got nan"),
+        (lambda: priced(1, utilisation="all"), "utilisation must be above 0 and at most 1, got 'all'"),
+        (lambda: dollars_per_million(LLAMA, -1), "price must be a number from 0 to 1e\\+45, got -1"),
+        (lambda: Use(price=-1), "price must be a number from 0 to 1e\\+45, got -1"),
+        (lambda: Use(utilisation=2.0), r"utilisation must be above 0 and at most 1, got 2\.0"),
+        (lambda: LLAMA.solve("batch", dollars_per_million=1, price=3, utilisation=2.0), "utilisation must be above 0"),
+    ],
+)  # fmt: skip
+def test_promises_loads_and_prices_are_refused_by_name(ask: Callable, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        ask()
+
+
+def priced(price: object, **options: object) -> Plan:
+    return plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={"l40s": 1, "h100-sxm": price}, **options)
+
+
+def test_what_costs_nothing_is_no_mistake() -> None:
+    assert priced(0).best.dollars_per_hour == 0
+    assert Slo(latency=inf) == Slo(float("inf"))
 
 
 LOSSES = {"throughput": lambda p: -p.throughput, "dollars_per_million": lambda p: p.dollars_per_million}

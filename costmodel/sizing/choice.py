@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from costmodel.common.checks import number
 from costmodel.common.errors import CostModelError
-from costmodel.exact import whole
+from costmodel.exact import LARGEST, is_real, whole
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.words import format_words, spread_words
 from costmodel.tables import Table, with_prefix
@@ -18,6 +19,11 @@ class Slo:
     ----------
     latency, ttft : the most that an output token, and the first one, may take [s]; None for no promise
 
+    Raises
+    ------
+    CostModelError
+        for a promise that is no number of at least 0
+
     Examples
     --------
     >>> Slo(latency=1 / 20)  # twenty tokens a second to each user
@@ -26,6 +32,11 @@ class Slo:
 
     latency: float | None = None
     ttft: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("latency", "ttft"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), 0, infinite=True)
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Load:
     Raises
     ------
     CostModelError
-        for a rate that is not above 0, or tokens that are no whole number of at least 1
+        for a rate that is no number above 0, or tokens that are no whole number of at least 1
 
     Examples
     --------
@@ -55,8 +66,8 @@ class Load:
     def __post_init__(self) -> None:
         whole(self.prompt, "prompt")
         whole(self.generated, "generated")
-        if not self.requests_per_s > 0:
-            raise CostModelError(f"requests_per_s must be above 0, got {self.requests_per_s}")
+        if not is_real(self.requests_per_s) or not 0 < self.requests_per_s <= LARGEST:
+            raise CostModelError(f"requests_per_s must be above 0 and finite, got {self.requests_per_s!r}")
 
     @property
     def context(self) -> int:

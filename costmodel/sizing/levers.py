@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 from sympy import Expr, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import LARGEST, Number, amount, exact, whole
+from costmodel.exact import Number, amount, exact, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, input_dollars, joules_per_token, output_dollars
+from costmodel.sizing.money import HOUR, checked_utilisation, input_dollars, joules_per_token, output_dollars
 from costmodel.symbols import (
     B,
     K,
@@ -41,8 +41,8 @@ class Use:
         whole(self.batch, "batch")
         whole(self.context, "context")
         whole(self.prompt_tokens, "prompt")
-        amount(0 if self.price is None else self.price, "price", at_least=-LARGEST)
-        amount(self.utilisation, "utilisation", at_least=-LARGEST)
+        amount(0 if self.price is None else self.price, "price", at_least=0)
+        checked_utilisation(self.utilisation)
 
     @property
     def prompt_tokens(self) -> Number:

@@ -1,7 +1,9 @@
 """What a token costs: dollars from a price per hour, and an upper estimate of energy from the rated power."""
 
+from sympy import Expr
+
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain
+from costmodel.exact import Number, amount, is_real
 from costmodel.sizing.deployment import Deployment
 
 HOUR = 3600
@@ -16,8 +18,11 @@ def paid_devices(deployment: Deployment) -> Number:
 
 def checked_utilisation(utilisation: Number) -> Number:
     """A share above 0 and at most 1, or a symbol."""
-    if is_plain(utilisation) and not 0 < utilisation <= 1:
-        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    symbolic = isinstance(utilisation, Expr)
+    if symbolic and not utilisation.is_number:
+        return utilisation
+    if not (utilisation.is_real if symbolic else is_real(utilisation)) or not 0 < utilisation <= 1:
+        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation!r}")
     return utilisation
 
 
@@ -78,13 +83,14 @@ def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, uti
     Raises
     ------
     CostModelError
-        for a utilisation outside (0, 1]
+        for a price below 0, and a utilisation outside (0, 1]
 
     Examples
     --------
     >>> dollars(seconds=0.01, tokens=64, price=3.6, devices=1, utilisation=0.5)
     0.3125
     """
+    amount(price, "price", at_least=0)
     return MILLION * price * devices * seconds / (tokens * checked_utilisation(utilisation) * HOUR)
 
 
@@ -112,7 +118,7 @@ def dollars_per_million(
     Raises
     ------
     CostModelError
-        for a utilisation outside (0, 1]
+        for a price below 0, and a utilisation outside (0, 1]
 
     Examples
     --------

@@ -11,12 +11,13 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from costmodel.common.checks import number
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.model import Model
 from costmodel.sizing.choice import Choice, Load, Plan, Slo, option_words
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, MILLION, paid_devices, reading
+from costmodel.sizing.money import HOUR, MILLION, checked_utilisation, paid_devices, reading
 from costmodel.sizing.words import as_spread
 from costmodel.tables import with_prefix
 
@@ -71,7 +72,8 @@ def plan(
     Raises
     ------
     CostModelError
-        when nothing will do, with the reason against each configuration, and for a utilisation outside (0, 1]
+        when nothing will do, with the reason against each configuration, for a price below 0, and for a utilisation
+        outside (0, 1]
 
     Examples
     --------
@@ -81,8 +83,9 @@ def plan(
     >>> found.best.hardware, found.best.devices, found.runner_up.hardware
     ('l40s', 1, 'h100-sxm')
     """
-    if not 0 < utilisation <= 1:
-        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    checked_utilisation(utilisation)
+    for hardware, price in prices.items():
+        number(f"price of {hardware}", price, 0)
     found: list[Choice] = []
     rejected: list[tuple[str, str]] = []
     for hardware, price in prices.items():
