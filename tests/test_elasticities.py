@@ -1,5 +1,6 @@
 """Exact derivatives on the branch that binds, against finite differences of plain formulas."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import log
 
@@ -8,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Max, Min, Rational, floor
 
-from costmodel import Deployment, accelerator, load, stated_model
+from costmodel import CostModelError, Deployment, accelerator, load, stated_model, transformer
 from costmodel.evaluate import compile_formulas
+from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.parallel import Parallel
 from costmodel.sizing.branches import binding_branch, branches
 from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
@@ -128,6 +130,21 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
         .seconds_per_token / d.decode(16, 4096).seconds_per_token
     ) / log(1 + STEP)  # fmt: skip
     assert found["bandwidth"] == pytest.approx(slope, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: LLAMA.elasticities(batch=B), "elasticities are taken at numbers; batch is B"),
+        (lambda: Deployment(LLAMA.model, SYMBOLIC_ACCELERATOR).elasticities(), "bandwidth is memory_bandwidth"),
+        (lambda: Deployment(transformer(), H100).elasticities(), "taken at numbers; kv_heads is K"),
+        (lambda: Deployment(transformer(K=8), H100).elasticities(), "taken at numbers; D has no value"),
+        (lambda: LLAMA.elasticities(metric="dollars_per_million", price=0), "dollars_per_million is 0 here"),
+    ],
+)  # fmt: skip
+def test_symbols_and_nothing_are_refused_by_name(ask: Callable, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        ask()
 
 
 def test_branches_of_nested_maxima() -> None:

@@ -195,6 +195,10 @@ def test_a_comparison_has_a_row_for_each() -> None:
     assert table.rows[0][5] == "fits"
     with pytest.raises(CostModelError, match="1 prices for 3 deployments"):
         compare(cards, prices=[1])
+    with pytest.raises(CostModelError, match="1 prices for 3 deployments"):
+        pareto(cards, batch=[1], prices=[1])
+    with pytest.raises(CostModelError, match="deployments must be at least one, got none"):
+        compare([])
 
 
 def test_dollars_follow_from_price_and_utilisation() -> None:

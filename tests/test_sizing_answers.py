@@ -347,7 +347,8 @@ def test_a_load_is_checked() -> None:
     assert Load(1, 10, 5).context == 15
     assert (Slo().latency, Slo().ttft) == (None, None)
     for bad, message in (
-        ((0, 10, 5), "requests_per_s must be above 0 and finite, got 0"), ((-1, 10, 5), "requests_per_s must be above 0 and finite, got -1"),
+        ((0, 10, 5), "requests_per_s must be above 0 and finite, got 0"),
+        ((-1, 10, 5), "requests_per_s must be above 0 and finite, got -1"),
         ((1, 0, 5), "prompt must be a whole number"), ((1, 10, 0), "generated must be a whole number"),
     ):  # fmt: skip
         with pytest.raises(CostModelError, match=f"^{message}"):

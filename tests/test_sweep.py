@@ -135,6 +135,14 @@ def test_each_device_holds_a_whole_head_at_least() -> None:
         ({"batch": [1], "metrics": ("speed",)}, "unknown metric 'speed'"),
         ({"batch": [1], "chunks": 0}, "chunks must be a whole number of points, at least 1, got 0"),
         ({"weights": ["int5"]}, "unknown number format 'int5'"),
+        ({"weights": []}, r"weights must be a choice or a sequence of choices, got \[\]"),
+        ({"utilisation": [0.5, 2.0], "price": 3.0}, r"utilisation must be above 0 and at most 1, got 2\.0"),
+        ({"weights": ["bf16", "int4"], "weight_bits": [16, 4]}, "weights and weight_bits say the same thing twice"),
+        ({"weights": "int4", "bits": 4}, "weights and weight_bits say the same thing twice"),
+        ({"cache": ["bf16"], "cache_bits": 16}, "cache and cache_bits say the same"),
+        ({"activations": "bf16", "activation_bits": 16}, "activations and activation_bits say the same"),
+        ({"kv_heads": [8, 3]}, r"query heads \(32\) must be a multiple of key/value heads \(3\)"),
+        ({"kv_heads": [64]}, r"query heads \(32\) must be a multiple of key/value heads \(64\)"),
     ],
 )  # fmt: skip
 def test_bad_axes_are_named(axes: dict, message: str) -> None:
@@ -148,3 +156,11 @@ def test_an_axis_of_one_choice_is_that_choice() -> None:
         one["latency"].values.tolist()
         == LLAMA.sweep(batch=[1, 4], context=1024, weights=["fp8"])["latency"].values.ravel().tolist()
     )
+
+
+def test_a_format_may_be_bytes_of_an_element() -> None:
+    found = LLAMA.sweep(weights=[0.5, "bf16", None], batch=[1, 8])
+    assert found.weights.values.tolist() == ["0.5", "bf16", "bf16"]
+    assert found.latency.values[0].tolist() == LLAMA.sweep(weights="int4", batch=[1, 8]).latency.values.tolist()
+    assert LLAMA.sweep(weights=0.5, batch=1).memory == found.memory.values[0, 0]
+    assert found.latency.values[1].tolist() == found.latency.values[2].tolist()

@@ -108,11 +108,23 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     Returns
     -------
     Elasticities
+
+    Raises
+    ------
+    CostModelError
+        for a symbol, and a metric that is 0
     """
     use = Use(**where)
     levers = _turnable(deployment, use)
     at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
+    for lever_name, now in ((one.name, at[one.symbol]) for one in levers):
+        if isinstance(now, Expr) and not now.is_number:
+            raise CostModelError(f"elasticities are taken at numbers; {lever_name} is {now}")
     value = formula(name, deployment, use, levers)
+    if open_symbols := value.free_symbols - set(at):
+        raise CostModelError(f"elasticities are taken at numbers; {min(s.name for s in open_symbols)} has no value")
+    if value.subs(at) == 0:
+        raise CostModelError(f"{name} is 0 here, of which nothing is a percent")
     smooth = without_steps(value, B, at[B])
     branch, tie = binding_branch(smooth, at)
     ranked = _ranked(branch, levers, at)

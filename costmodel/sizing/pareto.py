@@ -55,6 +55,14 @@ def point(
     return Point(deployment, batch, step.seconds_per_token, step.tokens_per_s, step.memory_bytes, fits, money)
 
 
+def _price_of_each(deployments: Sequence[Deployment], prices: Sequence[float] | None) -> Sequence[float | None]:
+    if not deployments:
+        raise CostModelError("deployments must be at least one, got none")
+    if prices is not None and len(prices) != len(deployments):
+        raise CostModelError(f"{len(prices)} prices for {len(deployments)} deployments: give one for each")
+    return [None] * len(deployments) if prices is None else prices
+
+
 def compare(
     deployments: Sequence[Deployment], *, batch: int = 1, context: int = 1024,
     prices: Sequence[float] | None = None, utilisation: float = 1,
@@ -76,7 +84,7 @@ def compare(
     Raises
     ------
     CostModelError
-        when there are not as many prices as deployments
+        when there is no deployment, or there are not as many prices as deployments
 
     Examples
     --------
@@ -85,9 +93,7 @@ def compare(
     >>> [row[4:] for row in compare(cards, batch=32, context=8192).rows]  # 59 and 29 sequences fit
     [[59, 'fits'], [29, 'does not fit']]
     """
-    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
-    if len(asked) != len(deployments):
-        raise CostModelError(f"{len(asked)} prices for {len(deployments)} deployments: give one for each")
+    asked = _price_of_each(deployments, prices)
     header = ["deployment", "ms per token", "tokens/s", "memory", "largest batch", ""]
     rows = []
     for d, price in zip(deployments, asked, strict=True):
@@ -120,7 +126,7 @@ def pareto(
     Raises
     ------
     CostModelError
-        when nothing fits, for another `against`, or dollars without prices
+        when nothing fits, for another `against`, dollars without prices, or not as many prices as deployments
 
     Examples
     --------
@@ -133,7 +139,7 @@ def pareto(
         raise CostModelError(f"against must be 'throughput' or 'dollars_per_million', got {against!r}")
     if against == "dollars_per_million" and prices is None:
         raise CostModelError("dollars need prices=[…], one for each deployment, in $ per device and hour")
-    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
+    asked = _price_of_each(deployments, prices)
     tried = [
         point(d, b, context, price, utilisation)
         for d, price in zip(deployments, asked, strict=True)

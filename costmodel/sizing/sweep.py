@@ -6,6 +6,7 @@ of the sweep is then the same float64 that a single call gives, to the last bit.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from costmodel.evaluate import compile_formulas
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever
-from costmodel.sizing.money import paid_devices
+from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, with_kv_heads
+from costmodel.sizing.money import checked_utilisation, paid_devices
 from costmodel.sizing.words import as_spread, spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
 CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
+SAME = {"weights": "weight_bits", "cache": "cache_bits", "activations": "activation_bits"}  # a format, and its bits
+ONE = (str, Real, Expr, Accelerator, Parallel, type(None))  # kinds of a single choice
 ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
@@ -38,7 +41,7 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
         wherever an active `dask.distributed` client has its workers: a reduction of any number of points fits in memory
     axes : numbers (a sequence makes an axis, a single number a condition) for batch, context, prompt, bandwidth, peak,
         weight_bits, cache_bits, activation_bits, kv_heads, interconnect, replicas, price, utilisation; names for
-        weights, cache, activations (formats), accelerator and parallel
+        weights, cache, activations (formats, or bytes of an element), accelerator and parallel
 
     Returns
     -------
@@ -47,22 +50,30 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     Raises
     ------
     CostModelError
-        for an unknown axis or metric, values that are not above 0, and where xarray (or Dask) is not installed
+        for an unknown axis or metric, an axis without values, values that are not above 0, a utilisation above 1,
+        key/value heads that the model cannot have, a format together with its bits, and where xarray (or Dask) is not
+        installed
     """
     xarray = needed("xarray", "a sweep", "studies")
     for name in axes:
         if name not in (*CHOICES, *LEVERS, "bits"):
             raise CostModelError(f"unknown axis {name!r}; known: {', '.join((*LEVERS, *CHOICES))}")
+    given = {ALIASES.get(name, name) for name in axes}
+    for form, bits in SAME.items():
+        if {form, bits} <= given:
+            raise CostModelError(f"{form} and {bits} say the same thing twice; give one of them")
     chosen = next((name for name in axes if name in CHOICES), None)
     if chosen is None:
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
     options = axes[chosen]
     rest = {name: values for name, values in axes.items() if name != chosen}
-    if isinstance(options, str | int | Accelerator | Parallel):
+    if isinstance(options, ONE):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
     options = list(options)
+    if not options:
+        raise CostModelError(f"{chosen} must be a choice or a sequence of choices, got {axes[chosen]!r}")
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
-    axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
+    axis = xarray.DataArray([_called(deployment, chosen, one) for one in options], dims=chosen, name=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
                           combine_attrs="drop_conflicts")  # fmt: skip
     order = [name for name in axes if name in found.dims]
@@ -78,10 +89,12 @@ def _set(deployment: Deployment, name: str, value: Any) -> Deployment:
     return replace(deployment, **{name: value})
 
 
-def _called(axis: str, value: Any) -> str:
+def _called(deployment: Deployment, axis: str, value: Any) -> str:
     if axis == "parallel":
         return spread_words(as_spread(value))
-    return value if isinstance(value, str) else value.name
+    if axis == "accelerator":
+        return value if isinstance(value, str) else value.name
+    return str(deployment.model.stored_dtype() if value is None else value)
 
 
 def about(deployment: Deployment) -> dict[str, str | float | int]:
@@ -103,6 +116,8 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
 
     given = {**given, **{name: value for name, value in ALWAYS_GIVEN.items() if name not in given}}
     values = {name: _checked(LEVERS[name], value) for name, value in given.items()}
+    for heads in values.get("kv_heads", np.array([])).flat:
+        _ = replace(d, model=with_kv_heads(d.model, int(heads))).part  # refuses heads that the model cannot have
     axes = list(values)  # a single number is an axis of one point, so that it is computed like any other
     use = Use()
     symbols = {LEVERS[name].symbol: value.reshape(-1) / LEVERS[name].scale for name, value in values.items()}
@@ -138,6 +153,8 @@ def _checked(turned: Lever, value: object) -> np.ndarray:
     if not np.all(array > 0) or (turned.whole and np.any(array != np.floor(array))):
         wanted = "whole numbers, at least 1" if turned.whole else "above 0"
         raise CostModelError(f"{turned.name} must be {wanted}, got {array.min():g}")
+    if turned.name == "utilisation":
+        checked_utilisation(float(array.max()))
     return array
 
 
