@@ -224,7 +224,14 @@ def test_the_whole_fits_where_one_device_does_not() -> None:
         (lambda: collective("sum", "B T D", 8, (-1, 2)), "sum: devices must be at least 1"),
         (lambda: kv_heads_per_device(8, 12), "one must be a multiple of the other"),
         (lambda: Deployment(LLAMA, H100, textbook=True, parallel=Parallel(tensor=2)), "know one device"),
-        (lambda: Deployment(LLAMA, accelerator("tpu-v4"), parallel=Parallel(tensor=2)).decode(1, 1), "interconnect"),
+        (
+            lambda: Deployment(LLAMA, accelerator("tpu-v4"), parallel=Parallel(tensor=2)).decode(1, 1),
+            "^tpu-v4 has no interconnect on record, so devices that share a model cannot be timed$",
+        ),
+        (
+            lambda: Deployment(LLAMA, H100, parallel=Parallel(tensor=6, pad=True)).decode(1, 1),
+            "pad=True rounds up other sizes",
+        ),
     ],
 )
 def test_refusals(spread: object, message: str) -> None:

@@ -27,7 +27,8 @@ class Parallel:
     all_reduce : "ring" or "tree"
     seconds_per_message : time a send takes however short it is [s]; 0 is the bound
     hidden : whether communication overlaps with arithmetic and memory (the most optimistic reading)
-    pad : round up what does not split evenly, instead of refusing it
+    pad : round up what does not split evenly, instead of refusing it; key/value heads (and groups of a state) must
+        divide `tensor` or be divided by it all the same, since every query head stays with its own
 
     Raises
     ------
@@ -119,7 +120,9 @@ class Parallel:
         if ledger.sent == 0:
             return 0
         if accelerator.interconnect is None:
-            raise CostModelError(f"{accelerator.name} has no interconnect on record, which {self} needs")
+            raise CostModelError(
+                f"{accelerator.name} has no interconnect on record, so devices that share a model cannot be timed"
+            )
         return ratio(ledger.sent, accelerator.interconnect) + ledger.messages * self.seconds_per_message
 
 

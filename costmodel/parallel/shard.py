@@ -101,7 +101,10 @@ def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
         return quotient(kv_heads, tensor)
     if tensor % kv_heads == 0:
         return 1
-    raise CostModelError(f"key/value heads ({kv_heads}) and tensor ({tensor}): one must be a multiple of the other")
+    raise CostModelError(
+        f"key/value heads ({kv_heads}) and tensor ({tensor}): one must be a multiple of the other; "
+        "pad=True rounds up other sizes, not these"
+    )
 
 
 def _divided(layer: Any, spread: Parallel, sizes: dict[str, str]) -> Any:
