@@ -135,16 +135,32 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: LLAMA.elasticities(batch=B), "elasticities are taken at numbers; batch is B"),
-        (lambda: Deployment(LLAMA.model, SYMBOLIC_ACCELERATOR).elasticities(), "bandwidth is memory_bandwidth"),
-        (lambda: Deployment(transformer(), H100).elasticities(), "taken at numbers; kv_heads is K"),
-        (lambda: Deployment(transformer(K=8), H100).elasticities(), "taken at numbers; D has no value"),
+        (lambda: Deployment(LLAMA.model, SYMBOLIC_ACCELERATOR).elasticities(), "bandwidth must be a number to be"),
+        (lambda: Deployment(transformer(), H100).elasticities(), "kv_heads must be a number to be turned"),
+        (lambda: Deployment(transformer(K=8), H100).elasticities(), "taken at numbers, and D has none"),
         (lambda: LLAMA.elasticities(metric="dollars_per_million", price=0), "dollars_per_million is 0 here"),
     ],
 )  # fmt: skip
 def test_symbols_and_nothing_are_refused_by_name(ask: Callable, message: str) -> None:
     with pytest.raises(CostModelError, match=message):
         ask()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"replicas": 2}, "unknown condition 'replicas'; "),
+        ({"promt": 2}, r"unknown condition 'promt'; did you mean prompt\?"),
+        ({"zzz": 2}, "unknown condition 'zzz'; known: batch, context, price, prompt, utilisation"),
+        ({"metric": "latancy"}, r"unknown metric 'latancy'; did you mean latency\?"),
+        ({"batch": B}, "batch must be a number to be turned by a percent, got B"),
+        ({"price": "3"}, "price must be a number from 0 to .*, got '3'"),
+        ({"metric": "dollars_per_million", "price": 3, "utilisation": 2}, "utilisation must be above 0 and at most 1"),
+    ],
+)
+def test_bad_conditions_are_named(where: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        LLAMA.elasticities(**where)
 
 
 def test_branches_of_nested_maxima() -> None:

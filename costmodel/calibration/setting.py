@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 
 from costmodel.calibration.engine import Engine
+from costmodel.common.checks import amount
+from costmodel.common.errors import CostModelError
 from costmodel.exact import Number
 from costmodel.hardware import Accelerator
 
 FAST_LINK = 100e9  # byte/s per device: NVLink and its like are above, PCIe below
+# How a name begins; a "-" ends a word, so that a10 is not the a100. Graphics: GDDR6 server cards, whose check bits are
+# on as shipped and travel with the data. Consumer: GDDR without that loss, workstation cards included. Server: HBM.
 CLASSES = {
-    "consumer": ("rtx", "rx-"), "graphics": ("a10", "l4", "t4"), "apple": ("m1-", "m2-", "m3-", "m4-", "m5-"),
-    "edge": ("jetson",), "tpu": ("tpu",),
+    "consumer": ("rtx", "rx-"), "graphics": ("a10-", "a10g-", "l4-", "l40-", "l40s-", "t4-"),
+    "apple": ("m1-", "m2-", "m3-", "m4-", "m5-"), "edge": ("jetson",), "tpu": ("tpu",),
 }  # fmt: skip
 
 
@@ -19,10 +23,10 @@ def device_class(accelerator: Accelerator) -> str:
     Examples
     --------
     >>> from costmodel.hardware import accelerator
-    >>> device_class(accelerator("rtx-4090")), device_class(accelerator("h100-sxm").times(8))
-    ('consumer', 'server')
+    >>> [device_class(accelerator(name)) for name in ("rtx-4090", "a10", "a100-sxm-80gb")]
+    ['consumer', 'graphics', 'server']
     """
-    name = accelerator.name.split(" x ")[-1]
+    name = accelerator.name.split(" x ")[-1] + "-"
     return next((kind for kind, begins in CLASSES.items() if name.startswith(begins)), "server")
 
 
@@ -36,6 +40,11 @@ class Setting:
     weight_bits, cache_bits : nominal, per weight and per cached element [bit]
     engine : the software
 
+    Raises
+    ------
+    CostModelError
+        for bits that are no number of at least 0, or what is no Accelerator or no Engine
+
     Examples
     --------
     >>> from costmodel.hardware import accelerator
@@ -48,6 +57,16 @@ class Setting:
     weight_bits: float
     cache_bits: float
     engine: Engine
+
+    def __post_init__(self) -> None:
+        for name, kind, words in (
+            ("accelerator", Accelerator, "an Accelerator, such as accelerator('h100-sxm')"),
+            ("engine", Engine, "an Engine, such as engine('vllm')"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise CostModelError(f"{name} must be {words}, got {getattr(self, name)!r}")
+        for name in ("weight_bits", "cache_bits"):
+            amount(name, getattr(self, name), 0)
 
     @property
     def precision(self) -> str:

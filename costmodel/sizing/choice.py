@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from costmodel.common.checks import number
-from costmodel.common.errors import CostModelError
-from costmodel.exact import LARGEST, is_real, whole
+from costmodel.common.checks import amount, whole
+from costmodel.exact import LARGEST, SMALLEST
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.words import format_words, spread_words
 from costmodel.tables import Table, with_prefix
@@ -22,7 +21,7 @@ class Slo:
     Raises
     ------
     CostModelError
-        for a promise that is no number of at least 0
+        for a limit that is no number above 0
 
     Examples
     --------
@@ -34,9 +33,9 @@ class Slo:
     ttft: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("latency", "ttft"):
-            if getattr(self, name) is not None:
-                number(name, getattr(self, name), 0, infinite=True)
+        for name, value in (("latency", self.latency), ("ttft", self.ttft)):
+            if value is not None:
+                amount(name, value, SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Load:
     Raises
     ------
     CostModelError
-        for a rate that is no number above 0, or tokens that are no whole number of at least 1
+        for a rate that is not above 0, or tokens that are no whole number of at least 1
 
     Examples
     --------
@@ -64,10 +63,9 @@ class Load:
     generated: int
 
     def __post_init__(self) -> None:
-        whole(self.prompt, "prompt")
-        whole(self.generated, "generated")
-        if not is_real(self.requests_per_s) or not 0 < self.requests_per_s <= LARGEST:
-            raise CostModelError(f"requests_per_s must be above 0 and finite, got {self.requests_per_s!r}")
+        whole("prompt", self.prompt, 1)
+        whole("generated", self.generated, 1)
+        amount("requests_per_s", self.requests_per_s, SMALLEST, LARGEST)
 
     @property
     def context(self) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 from sympy import Expr
 
 from costmodel.calibration import Setting
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_real, whole
+from costmodel.exact import Number, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model
 from costmodel.ops import Ledger
@@ -155,8 +156,8 @@ class Deployment(Memory, Questions):
         Raises
         ------
         CostModelError
-            for a batch or context that is neither a symbol nor a whole number of at least 1, and `generated` without
-            calibrated; that it does not fit is no error: see `wall`
+            for a batch, context or `generated` that is neither a symbol nor a whole number of at least 1, and the last
+            without calibrated; that it does not fit is no error: see `wall`
 
         Examples
         --------
@@ -168,19 +169,17 @@ class Deployment(Memory, Questions):
         if generated is not None and not self.calibrated:
             raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
         batch, context = whole(batch, "batch"), whole(context, "context")
-        memory, bandwidth, peak = (
-            self.memory_bytes(batch, context),
-            self.accelerator.bandwidth,
-            self.accelerator.peak(self.compute),
-        )
+        memory, device = self.memory_bytes(batch, context), self.accelerator
         if self.textbook:
-            step: Timing = MemoryBound(2 * self.used_params * batch, memory, peak, bandwidth)
+            step: Timing = MemoryBound(
+                2 * self.used_params * batch, memory, device.peak(self.compute), device.bandwidth
+            )
         else:
             step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:
                 step = self._forecast(step, self.model.decode(batch, context), batch, batch)
                 if generated is not None:
-                    step = interrupted(step, self.model, self._setting, batch, context, generated)
+                    step = interrupted(step, self.model, self._setting, batch, context, whole(generated, "generated"))
         return Decode(step, batch, context, memory, self.parallel.replicas)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:

@@ -12,10 +12,10 @@ from typing import Any
 from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import exact
+from costmodel.exact import exact, is_open
 from costmodel.sizing.branches import TIE, binding_branch, without_steps
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric
+from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric, used
 from costmodel.symbols import B
 from costmodel.tables import Table
 
@@ -111,18 +111,20 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
 
     Raises
     ------
+    UnknownNameError
+        for a metric or a condition that is not known
     CostModelError
-        for a symbol, and a metric that is 0
+        for a symbol, a metric that is 0, and dollars without a price
     """
-    use = Use(**where)
+    wanted, use = metric(name), used(**where)
     levers = _turnable(deployment, use)
     at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
-    for lever_name, now in ((one.name, at[one.symbol]) for one in levers):
-        if isinstance(now, Expr) and not now.is_number:
-            raise CostModelError(f"elasticities are taken at numbers; {lever_name} is {now}")
+    for one in levers:
+        if is_open(at[one.symbol]):
+            raise CostModelError(f"{one.name} must be a number to be turned by a percent, got {at[one.symbol]}")
     value = formula(name, deployment, use, levers)
     if open_symbols := value.free_symbols - set(at):
-        raise CostModelError(f"elasticities are taken at numbers; {min(s.name for s in open_symbols)} has no value")
+        raise CostModelError(f"elasticities are taken at numbers, and {min(s.name for s in open_symbols)} has none")
     if value.subs(at) == 0:
         raise CostModelError(f"{name} is 0 here, of which nothing is a percent")
     smooth = without_steps(value, B, at[B])
@@ -132,7 +134,7 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     if tie:
         unsorted = _ranked(binding_branch(smooth, at, last=True)[0], levers, at)
         other = {one: unsorted[one] for one in ranked}
-    return Elasticities(metric(name), float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
+    return Elasticities(wanted, float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
 
 
 def _ranked(branch: Expr, levers: list[Lever], at: Mapping[Any, Any]) -> dict[str, float]:

@@ -66,6 +66,14 @@ class Use:
 USES = tuple(field.name for field in fields(Use))
 
 
+def used(**where: Number) -> Use:
+    """A Use of these conditions, each of a known name."""
+    for name in where:
+        if name not in USES:
+            raise unknown_name("condition", name, USES)
+    return Use(**where)
+
+
 @dataclass(frozen=True)
 class Lever:
     """A quantity that can be turned: its symbol, how it is set, and what it is now."""

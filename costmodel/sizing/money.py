@@ -1,9 +1,8 @@
 """What a token costs: dollars from a price per hour, and an upper estimate of energy from the rated power."""
 
-from sympy import Expr
-
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, amount, is_real
+from costmodel.exact import Number, amount, is_open
 from costmodel.sizing.deployment import Deployment
 
 HOUR = 3600
@@ -18,10 +17,7 @@ def paid_devices(deployment: Deployment) -> Number:
 
 def checked_utilisation(utilisation: Number) -> Number:
     """A share above 0 and at most 1, or a symbol."""
-    symbolic = isinstance(utilisation, Expr)
-    if symbolic and not utilisation.is_number:
-        return utilisation
-    if not (utilisation.is_real if symbolic else is_real(utilisation)) or not 0 < utilisation <= 1:
+    if not is_open(utilisation) and not (is_real(utilisation) and 0 < utilisation <= 1):
         raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation!r}")
     return utilisation
 

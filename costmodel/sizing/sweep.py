@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Symbol
 
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.common.extras import needed
 from costmodel.evaluate import compile_formulas
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, with_kv_heads
+from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, metric, with_kv_heads
 from costmodel.sizing.money import checked_utilisation, paid_devices
-from costmodel.sizing.words import as_spread, spread_words
+from costmodel.sizing.words import as_spread, several, spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
-CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
-SAME = {"weights": "weight_bits", "cache": "cache_bits", "activations": "activation_bits"}  # a format, and its bits
-ONE = (str, Real, Expr, Accelerator, Parallel, type(None))  # kinds of a single choice
+FORMATS_OF = {"weights": "weight_bits", "cache": "cache_bits", "activations": "activation_bits"}  # and the same in bits
+CHOICES = (*FORMATS_OF, "accelerator", "parallel")  # axes of names: one deployment each
 ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
@@ -57,9 +56,10 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     xarray = needed("xarray", "a sweep", "studies")
     for name in axes:
         if name not in (*CHOICES, *LEVERS, "bits"):
-            raise CostModelError(f"unknown axis {name!r}; known: {', '.join((*LEVERS, *CHOICES))}")
+            raise unknown_name("axis", name, (*LEVERS, *CHOICES))
+    metrics = [metric(name).name for name in several("metrics", metrics)]
     given = {ALIASES.get(name, name) for name in axes}
-    for form, bits in SAME.items():
+    for form, bits in FORMATS_OF.items():
         if {form, bits} <= given:
             raise CostModelError(f"{form} and {bits} say the same thing twice; give one of them")
     chosen = next((name for name in axes if name in CHOICES), None)
@@ -67,13 +67,13 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
     options = axes[chosen]
     rest = {name: values for name, values in axes.items() if name != chosen}
-    if isinstance(options, ONE):
+    if isinstance(options, str | Real | Accelerator | Parallel):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
-    options = list(options)
-    if not options:
-        raise CostModelError(f"{chosen} must be a choice or a sequence of choices, got {axes[chosen]!r}")
+    options = several(chosen, options)
+    if not options or (chosen in FORMATS_OF and not all(isinstance(one, str | Real) for one in options)):
+        raise CostModelError(f"{chosen} must be a name or a sequence of names, got {axes[chosen]!r}")
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
-    axis = xarray.DataArray([_called(deployment, chosen, one) for one in options], dims=chosen, name=chosen)
+    axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
                           combine_attrs="drop_conflicts")  # fmt: skip
     order = [name for name in axes if name in found.dims]
@@ -89,12 +89,12 @@ def _set(deployment: Deployment, name: str, value: Any) -> Deployment:
     return replace(deployment, **{name: value})
 
 
-def _called(deployment: Deployment, axis: str, value: Any) -> str:
+def _called(axis: str, value: Any) -> str:
     if axis == "parallel":
         return spread_words(as_spread(value))
     if axis == "accelerator":
         return value if isinstance(value, str) else value.name
-    return str(deployment.model.stored_dtype() if value is None else value)
+    return str(value)
 
 
 def about(deployment: Deployment) -> dict[str, str | float | int]:
@@ -147,11 +147,14 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
 
 def _checked(turned: Lever, value: object) -> np.ndarray:
     """Numbers above 0 along at most one axis, whole where they count something."""
-    array = np.asarray(list(value) if isinstance(value, range) else value)
+    try:
+        array = np.asarray(list(value) if isinstance(value, range) else value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0)
     if array.ndim > 1 or array.dtype.kind not in "iuf" or not array.size:
         raise CostModelError(f"{turned.name} must be a number or a sequence of numbers, got {value!r}")
-    if not np.all(array > 0) or (turned.whole and np.any(array != np.floor(array))):
-        wanted = "whole numbers, at least 1" if turned.whole else "above 0"
+    if not np.all((array > 0) & (array < np.inf)) or (turned.whole and np.any(array != np.floor(array))):
+        wanted = "whole numbers, at least 1" if turned.whole else "above 0 and finite"
         raise CostModelError(f"{turned.name} must be {wanted}, got {array.min():g}")
     if turned.name == "utilisation":
         checked_utilisation(float(array.max()))

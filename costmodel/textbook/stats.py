@@ -5,10 +5,47 @@ from typing import Any
 
 from sympy import Expr, Symbol, expand, sympify
 
+from costmodel.exact import amount
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
-from costmodel.model import transformer
+from costmodel.model import Model, transformer
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, D, F, H, K, L, N, S, V, bindings, memory_bandwidth
+
+LLAMA_2_13B = {V: 32000, D: 5120, F: 13824, N: 40, K: 40, H: 128, L: 40}  # Touvron et al., 2307.09288
+
+
+def llama2_13b(kv_heads: int = LLAMA_2_13B[K]) -> Model:
+    """Llama-2-13B as published, or with fewer key/value heads than its 40.
+
+    Parameters
+    ----------
+    kv_heads : K, number of key/value heads; it divides 40
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    CostModelError
+        for a K that does not divide 40
+
+    Examples
+    --------
+    >>> llama2_13b().params, llama2_13b(kv_heads=8).cache_bytes(1)
+    (13015864320, 163840)
+
+    References
+    ----------
+    Touvron et al., Llama 2, 2307.09288.
+    """
+    sizes: dict[str, Any] = {size.name: number for size, number in LLAMA_2_13B.items()} | {"K": kv_heads}
+    return transformer(**sizes, name="llama-2-13b")
+
+
+def _bound(config: Mapping[Any, Any]) -> dict[Symbol, Any]:
+    """{symbol: number or formula}, each above 0."""
+    return {symbol: amount(value, symbol.name) for symbol, value in bindings(config).items()}
 
 
 def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
@@ -26,6 +63,8 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -36,8 +75,7 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ----------
     Touvron et al., Llama 2, 2307.09288.
     """
-    sizes = {S: 1024, D: 5120, F: 13824, N: 40, K: 40, H: 128, L: 40, V: 32000, memory_bandwidth: 3.35e12}
-    return sizes | bindings(args)
+    return LLAMA_2_13B | {S: 1024, memory_bandwidth: 3.35e12} | _bound(args)
 
 
 def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
@@ -61,6 +99,8 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -71,6 +111,6 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     """
     symbolic = Deployment(transformer(norms=False), SYMBOLIC_ACCELERATOR, textbook=True)
     step = symbolic.decode(B, S)
-    bound = bindings(config)
+    bound = _bound(config)
     results = (symbolic.params, step.memory_bytes, step.seconds_per_token, step.tokens_per_s)
     return tuple(sympify(formula).subs(bound) if bound else expand(formula) for formula in results)
