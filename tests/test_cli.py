@@ -4,11 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from sympy import sympify
 
-from costmodel import Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
+from costmodel import CostModelError, Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
 from costmodel.cli import main
-from costmodel.quantities import QUANTITIES
+from costmodel.cli.explain import own_formula
+from costmodel.quantities import QUANTITIES, At
 from costmodel.serving import Slo, simulate, synthetic_trace
+from costmodel.symbols import B, M, P, S, b_a, b_kv, b_w, capacity, memory_bandwidth, peak
 
 SIZE = ("size", "llama-3-8b", "--on", "h100-sxm")
 SIZE_KEYS = [
@@ -212,15 +215,40 @@ def test_explain_every_quantity(command: Command, name: str) -> None:
     text = command("explain", name, "--model", "llama-3-8b")
     assert text.startswith(name)
     assert "llama-3-8b on h100-sxm" in text
-    assert "symbol" in text
+    assert "symbol" in command("explain", name)
     assert "*" not in command("explain", name, "--latex").splitlines()[2]
 
 
 def test_explain_shows_formula_symbols_and_value(command: Command) -> None:
+    assert "2*H*K*L*S*b_kv" in (general := command("explain", "cache-bytes"))
+    assert "key/value heads" in general
     text = command("explain", "cache-bytes", "--model", "llama-3-8b", "--context", "32000")
-    assert "2*H*K*L*S*b_kv" in text
-    assert "key/value heads" in text
+    assert "  65536*S*b_kv\n" in text
     assert "4,194,304,000 byte" in text
+
+
+FIRST = {load(name).family: name for name in reversed(presets())}  # of every family on record
+
+
+@pytest.mark.parametrize("model", FIRST.values())
+def test_the_formula_that_explain_prints_gives_the_value_beside_it(model: str) -> None:
+    device, at = accelerator("h200-sxm"), At(8, 2048, 1000, 100)
+    d = Deployment(load(model), device)
+    places = {B: at.batch, S: at.context, P: at.prompt, M: at.generated, b_w: d.widths.weight, b_kv: 2, b_a: 2,
+              peak: device.peak(), memory_bandwidth: device.bandwidth, capacity: device.capacity}  # fmt: skip
+    compared = 0
+    for asked in QUANTITIES.values():
+        if asked.name == "naive-flops" or (isinstance(formula := own_formula(asked, d.model, None), str)):
+            continue  # a sum over the steps, or refused
+        try:
+            value = asked.of(d, at)
+        except CostModelError:
+            continue  # a layer that the model has not
+        found = sympify(formula).subs(places)
+        found = max(0, found) if asked.name == "largest-batch" else found
+        assert float(found) == pytest.approx(float(value), rel=1e-12), asked.name
+        compared += 1
+    assert compared >= 18
 
 
 def test_tour_computes_the_headlines(command: Command) -> None:

@@ -35,6 +35,15 @@ def share(text: str) -> Fraction:
     raise argparse.ArgumentTypeError(f"must be a share at least 0 and below 1, got {text[:40]!r}")
 
 
+def positive(text: str) -> float:
+    """A number above 0."""
+    with suppress(ValueError):
+        value = float(text)
+        if 0 < value < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"must be a number above 0, got {text[:40]!r}")
+
+
 def storage(text: str) -> str:
     """The name of a number format."""
     try:
@@ -51,6 +60,22 @@ def format_name(weights: str | Number) -> str:
 def notes_on(model: Model) -> list[str]:
     """What had to be assumed of a model; why its weight format is unknown is no news once one is given."""
     return list(model.notes[1:] if model.dtype is None else model.notes)
+
+
+def only_with(parser: argparse.ArgumentParser, other: str, *names: str) -> None:
+    """Options that mean nothing without another one: None unless given, until `filled` puts their usual values."""
+    usual = {name: parser.get_default(name) for name in names}
+    parser.set_defaults(only_with=(other, usual), **dict.fromkeys(names))
+
+
+def filled(options: argparse.Namespace) -> None:
+    """Put the usual values of `only_with` in place; refuse what was given without the option that it belongs to."""
+    other, usual = options.only_with
+    given = [name for name in usual if getattr(options, name) is not None]
+    if given and getattr(options, other) is None:
+        raise CostModelError(f"--{given[0]} means nothing without --{other}")
+    for name in usual.keys() - set(given):
+        setattr(options, name, usual[name])
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

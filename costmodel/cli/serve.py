@@ -9,6 +9,7 @@ from costmodel.cli._arguments import (
     add_weights,
     count,
     notes_on,
+    positive,
     print_json,
     share,
     storage,
@@ -25,17 +26,6 @@ from costmodel.zoo import load
 
 LIMITS = ("ttft", "tpot", "e2e")
 SPANS = {"ttft_s": "to the first token", "tpot_s": "per token after it", "e2e_s": "to the last token"}
-
-
-def positive(text: str) -> float:
-    """A number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text[:40]!r}")
-    return value
 
 
 def slo(text: str) -> Slo:
