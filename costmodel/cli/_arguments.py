@@ -99,11 +99,23 @@ def add_assume_family(parser: argparse.ArgumentParser) -> None:
 
 def add_deployment(parser: argparse.ArgumentParser) -> None:
     """What is deployed and how it is used."""
-    parser.add_argument("--batch", type=count, default=1, metavar="N", help="sequences decoded together (default 1)")
-    parser.add_argument(
-        "--context", type=count, default=1024, metavar="N", help="tokens each attends to (default 1024)"
-    )
+    add_lengths(parser)
     parser.add_argument("--prompt", type=count, metavar="N", help="tokens of the prompt (default: the context)")
+    add_formats(parser)
+
+
+def add_lengths(parser: argparse.ArgumentParser, batch: int = 1, context: int = 1024) -> None:
+    """--batch and --context."""
+    parser.add_argument(
+        "--batch", type=count, default=batch, metavar="N", help=f"sequences decoded together (default {batch})"
+    )
+    parser.add_argument(
+        "--context", type=count, default=context, metavar="N", help=f"tokens each attends to (default {context})"
+    )
+
+
+def add_formats(parser: argparse.ArgumentParser) -> None:
+    """--weights and --cache."""
     add_weights(parser)
     parser.add_argument(
         "--cache", type=storage, default="bf16", metavar="FORMAT", help="format of the key/value cache (default bf16)"

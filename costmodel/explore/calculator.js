@@ -7,7 +7,6 @@ const PARTS = [
   ["seconds_per_token", "latency", "s"], ["tokens_per_s", "throughput", "tokens/s"],
   ["dollars_per_million", "cost per million tokens", "$"],
 ];
-const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", tensor: 1, free: 0, price: 2 };
 // A context begins at 2: a prompt of one token is a decode step, which some models run by another kernel.
 const LIMITS = { batch: [1, 65536], context: [2, 10485760], free: [0, 90], price: [0, 10000] };
 
@@ -30,21 +29,22 @@ function prefixed(value, unit) {
   return `${+(value / short[0]).toPrecision(4)} ${short[1]}${unit}`;
 }
 
-// The settings that make sense: known names, numbers within limits; anything else falls back.
+// The settings that make sense, those given before those to start with: known names, numbers within limits; anything
+// else falls back.
 function sensible(given, start) {
-  const chosen = { ...SETTINGS, ...start };
   const { models, accelerators, formats } = CATALOGUE;
+  const chosen = { ...CATALOGUE.starting };
   if (!(chosen.model in models)) chosen.model = Object.keys(models)[0];
   if (!(chosen.on in accelerators)) chosen.on = Object.keys(accelerators)[0];
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of [...Object.entries(start), ...Object.entries(given)]) {
     if (name in LIMITS) {
       const number = Number(value), [low, high] = LIMITS[name];
       if (String(value).trim() === "" || !Number.isFinite(number)) continue;
       const bounded = Math.min(high, Math.max(low, number));
-      chosen[name] = name === "price" ? bounded : Math.round(bounded);
+      chosen[name] = name === "price" || name === "free" ? bounded : Math.round(bounded);
     } else if ((name === "model" && Object.hasOwn(models, value)) || (name === "on" && Object.hasOwn(accelerators, value))
       || (name === "cache" && Object.hasOwn(formats, value))
-      || (name === "tensor" && [1, 2, 4, 8].includes(Number(value)))
+      || (name === "tensor" && CATALOGUE.tensor.includes(Number(value)))
       || (name === "weights" && (value === "stored" || Object.hasOwn(formats, value)))) chosen[name] = name === "tensor" ? Number(value) : value;
   }
   if (!degrees(chosen).includes(chosen.tensor)) chosen.tensor = Math.max(...degrees(chosen).filter((n) => n <= chosen.tensor));
@@ -143,7 +143,7 @@ function mount(root, start, changed = () => {}) {
 <input type="range" id="${id}-${name}" data-name="${name}" min="${low}" max="${high}" step="1"></div>`;
   const sized = (name, words) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" aria-label="${words}, exactly" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="1"></div>
 <input type="range" id="${id}-${name}" data-name="${name}" min="0" max="${STOPS[name].length - 1}" step="1"></div>`;
-  const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "1"}"></div>`;
+  const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "any"}"></div>`;
   root.classList.add("cm");
   root.innerHTML = `<div class="cm-grid"><form class="cm-panel cm-controls" aria-label="What is deployed">
 <div><label for="${id}-model">Model</label><select id="${id}-model" data-name="model"></select></div>
@@ -158,7 +158,7 @@ ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form
   const find = (selector) => root.querySelector(selector), input = (name) => find(`[data-name="${name}"]`);
   const rounded = document.createElement("optgroup"), published = document.createElement("optgroup");
   [rounded.label, published.label] = ["Rounded, for mental arithmetic", "Published"];
-  for (const [name, model] of Object.entries(models)) (model.rounded ? rounded : published).append(option(name, model.rounded ? model.title.replace("the lesson's ", "") : model.title));
+  for (const [name, model] of Object.entries(models)) (model.rounded ? rounded : published).append(option(name, model.title));
   input("model").append(...[rounded, published].filter((group) => group.children.length));
   input("on").append(...Object.entries(accelerators).map(([name, device]) => option(name, device.title)));
   let chosen;
