@@ -170,6 +170,33 @@ def test_min_max_and_piecewise_print_as_they_compute(computing: object) -> None:
         assert computing.evaluate(f"at => ({printed})(at).value", named) == pytest.approx(exact, rel=1e-15)
 
 
+LABELS_ON_LINES = """() => {
+  const svg = document.querySelector('.cm-roof svg'), both = 'path[fill=none], path[stroke-dasharray]';
+  const [roof, ridge] = svg.querySelectorAll(both);
+  const on = (path, box) => Array.from({length: 400}, (_, k) => path.getPointAtLength(k * path.getTotalLength() / 399))
+    .some(p => p.x > box.x && p.x < box.x + box.width && p.y > box.y && p.y < box.y + box.height);
+  const labels = [...svg.querySelectorAll('.halo')], boxes = labels.map(text => text.getBBox()), [a, b] = boxes;
+  const each = boxes.filter(box => on(roof, box) || on(ridge, box) || box.x + box.width > 460);
+  return each.length + (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height);
+}"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("wide", [1280, 360])
+def test_labels_keep_off_the_roofline_and_long_sums_break(opened: object, written: Path, wide: int) -> None:
+    opened.set_viewport_size({"width": wide, "height": 900})
+    for model, on, tensor in (("8b", "h100-sxm", 1), ("deepseek-v3", "h200-sxm", 8), ("gemma-2-9b", "t4", 1)):
+        for batch, context in ((1, 2), (1, 8192), (64, 64), (64, 8192), (256, 300), (4096, 64), (65536, 1_000_000)):
+            given = {"model": model, "on": on, "tensor": tensor, "batch": batch, "context": context}
+            opened.goto(f"{written.as_uri()}#{urlencode(given)}")
+            assert opened.evaluate(LABELS_ON_LINES) == 0, given
+            for place in (".cm-maths", ".cm-maths td:last-child"):
+                assert opened.evaluate(
+                    f"[...document.querySelectorAll('{place}')].every(e => e.scrollWidth <= e.clientWidth)"
+                )
+    opened.set_viewport_size({"width": 1280, "height": 900})
+
+
 def test_a_later_formula_reuses_an_earlier_one() -> None:
     script = Catalogue.of(["8b"], ["t4"]).script
     assert "seconds_per_token=communication_seconds + Math.max(memory_seconds, compute_seconds)" in script
@@ -266,7 +293,7 @@ def test_every_control_is_labelled_and_reached_by_the_keyboard(opened: object, w
     assert set(opened.evaluate("[...document.querySelectorAll('input, select')].map(e => e.id)")) <= reached
     assert opened.get_attribute(".cm-verdict", "aria-live") == "polite"
     assert "memory" in opened.get_attribute(".cm-roof svg", "aria-label")
-    assert opened.locator("math").count() == 9
+    assert opened.locator("tr:has(math)").count() == 9
 
 
 @needs_chromium
