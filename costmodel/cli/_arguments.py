@@ -2,17 +2,19 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
 from costmodel.exact import Number
 from costmodel.model import Model
 from costmodel.parallel import Parallel
+
+Named = TypeVar("Named", str, int, str | None)
 
 
 def count(text: str) -> int:
@@ -42,6 +44,34 @@ def positive(text: str) -> float:
         if 0 < value < float("inf"):
             return value
     raise argparse.ArgumentTypeError(f"must be a number above 0, got {text[:40]!r}")
+
+
+def price(text: str) -> float:
+    """Dollars for an hour of a device; it may be free."""
+    with suppress(argparse.ArgumentTypeError):
+        return positive(text)
+    with suppress(ValueError):
+        if float(text) == 0:
+            return 0.0
+    raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text[:40]!r}")
+
+
+def used(text: str) -> Fraction:
+    """A share above 0 and up to 1."""
+    with suppress(ValueError, argparse.ArgumentTypeError):
+        found = Fraction(1) if float(text) == 1 else share(text)
+        if found > 0:
+            return found
+    raise argparse.ArgumentTypeError(f"must be a share above 0 and at most 1, got {text[:40]!r}")
+
+
+def once(what: str, names: Iterable[Named]) -> list[Named]:
+    """The names; one that is there twice is refused."""
+    found = list(names)
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise CostModelError(f"{what} {twice} is given twice")
+    return found
 
 
 def storage(text: str) -> str:

@@ -8,7 +8,9 @@ from costmodel.cli._arguments import (
     add_json,
     add_weights,
     count,
+    filled,
     notes_on,
+    only_with,
     positive,
     print_json,
     share,
@@ -73,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiled", action="store_true", help="the compiled core (numba, extra 'fast')")
     add_assume_family(parser)
     add_json(parser)
+    only_with(parser, "rate", "like", "seed")
 
 
 def requests(options: argparse.Namespace) -> Trace:
@@ -84,6 +87,7 @@ def requests(options: argparse.Namespace) -> Trace:
 
 def run(options: argparse.Namespace) -> None:
     """Serve, and print what came of it."""
+    filled(options)
     model = load(options.model, assume_family=options.assume_family)
     hardware = accelerator(options.on)
     deployment = Deployment(
