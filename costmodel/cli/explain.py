@@ -4,7 +4,6 @@ import argparse
 
 from costmodel.cli._arguments import add_deployment, count, filled, only_with
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number
 from costmodel.hardware import SYMBOLIC_ACCELERATOR, accelerator
 from costmodel.model import Model
 from costmodel.quantities import QUANTITIES, At, Quantity, quantity
@@ -48,9 +47,11 @@ def own_formula(asked: Quantity, model: Model, weights: str | None) -> object:
     mixed = weights is None and not isinstance(
         model.stored_dtype(), str
     )  # of several widths: no one letter stands for it
-    widths: dict[str, Number | None] = {"weights": None if mixed else b_w, "cache": b_kv, "activations": b_a}
+    open_widths = Deployment(
+        model, SYMBOLIC_ACCELERATOR, weights=None if mixed else b_w, cache=b_kv, activations=b_a
+    )
     try:
-        return display_form(asked.of(Deployment(model, SYMBOLIC_ACCELERATOR, **widths), At()))
+        return display_form(asked.of(open_widths, At()))
     except CostModelError as error:
         return f"no formula in letters: {error}"
 
