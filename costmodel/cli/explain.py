@@ -47,9 +47,7 @@ def own_formula(asked: Quantity, model: Model, weights: str | None) -> object:
     mixed = weights is None and not isinstance(
         model.stored_dtype(), str
     )  # of several widths: no one letter stands for it
-    open_widths = Deployment(
-        model, SYMBOLIC_ACCELERATOR, weights=None if mixed else b_w, cache=b_kv, activations=b_a
-    )
+    open_widths = Deployment(model, SYMBOLIC_ACCELERATOR, weights=None if mixed else b_w, cache=b_kv, activations=b_a)
     try:
         return display_form(asked.of(open_widths, At()))
     except CostModelError as error:
