@@ -156,8 +156,8 @@ class Deployment(Memory, Questions):
         Raises
         ------
         CostModelError
-            for a batch or context that is neither a symbol nor a whole number of at least 1, and `generated` without
-            calibrated; that it does not fit is no error: see `wall`
+            for a batch, context or `generated` that is neither a symbol nor a whole number of at least 1, and the last
+            without calibrated; that it does not fit is no error: see `wall`
 
         Examples
         --------
@@ -177,7 +177,7 @@ class Deployment(Memory, Questions):
             if self.calibrated:
                 step = self._forecast(step, self.model.decode(batch, context), batch, batch)
                 if generated is not None:
-                    step = interrupted(step, self.model, self._setting, batch, context, generated)
+                    step = interrupted(step, self.model, self._setting, batch, context, whole(generated, "generated"))
         return Decode(step, batch, context, memory, self.parallel.replicas)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:

@@ -207,7 +207,7 @@ class _Crossing:
         found.unknown, found.unit, found.exact = self.lever.name, self.lever.unit, exact_root
         found.method = "bracketed root" if self.exact is None else "closed form"
         found.target, found.usable = self.metric.name, float(found) if usable is None else usable
-        at = self.root if usable is None or isinstance(usable, str) else usable
+        at = self.root if usable is None else FORMATS[usable].bytes if isinstance(usable, str) else usable
         held = formula("memory", self.deployment, self.use, [self.lever]).subs(self.lever.symbol, exact(float(at)))
         found.fits = bool(float(held) <= float(self.deployment.usable_bytes) * (1 + ROUNDING))
         return found
