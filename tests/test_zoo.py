@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel import ConfigError, CostModelError, UnknownNameError, load, model_from_config, preset_config, presets
-from costmodel.zoo.families import FOREIGN
+from costmodel.zoo.families import FAMILIES, FOREIGN
 from costmodel.zoo.json_file import LARGEST_FILE, parse_object
 
 # name: parameters (all, of the text model, active per token), cache and state elements at 1,024 and 32,768 tokens,
@@ -442,3 +442,8 @@ def test_a_pooling_head_is_refused() -> None:
     config["vision_config"] = config["vision_config"] | {"vision_use_head": True}
     with pytest.raises(ConfigError, match="vision_use_head must be false: a pooling head is not understood"):
         model_from_config(config, "here")
+
+
+def test_the_readme_counts_the_families() -> None:
+    text = (Path(__file__).parent.parent / "README.md").read_text()
+    assert f"A `config.json` of {len(FAMILIES)} families is read" in text

@@ -12,7 +12,7 @@ from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
 from costmodel.exact import LARGEST, amount, exact, is_open
-from costmodel.sizing.branches import branches
+from costmodel.sizing.branches import branches, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
 from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, formula, lever, metric, query_heads
@@ -104,7 +104,7 @@ class _Crossing:
     def __init__(self, d: Deployment, use: Use, turned: Lever, wanted: Metric, target: Rational, method: str) -> None:
         self.deployment, self.use, self.lever, self.metric, self.target = d, use, turned, wanted, target
         turned.now(d, use)  # refuses a lever that this model does not have
-        self.formula = formula(wanted.name, d, use, [turned])
+        self.formula = without_steps(formula(wanted.name, d, use, [turned]), turned.symbol)  # `_whole` counts in steps
         if not self.formula.has(turned.symbol):
             raise CostModelError(f"{wanted.name} does not depend on {turned.name} here")
         self._compiled = compile_formulas([self.formula], [turned.symbol])
