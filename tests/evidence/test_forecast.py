@@ -151,7 +151,7 @@ def test_no_rate_is_above_the_recorded_one() -> None:
 
 
 def test_widened_weights_are_added_up_in_16_bits_where_that_is_faster() -> None:
-    """A share of the peak with 32-bit sums could not say what 4-bit kernels on GeForce cards do: 1.4 times that peak."""
+    """A share of the peak with 32-bit sums cannot say what 4-bit kernels on GeForce cards do: 1.4 times it."""
     cards = [device_named(name) for name in ("rtx-4090", "a100-sxm-80gb")]
     four, sixteen = ([Setting(card.times(2), bits, 16, Engine()).peak for card in cards] for bits in (4, 16))
     assert four == [2 * 330_300_000_000_000, 2 * 312_000_000_000_000]
