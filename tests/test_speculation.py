@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Max, Rational, diff, limit, simplify
 
-from costmodel import CostModelError, accelerator, load, transformer
+from costmodel import CostModelError, Deployment, accelerator, load, transformer
 from costmodel.evaluate import evaluate
 from costmodel.passes import ForwardPass
 from costmodel.speculation import (
@@ -193,6 +193,18 @@ def test_long_contexts_can_pay_at_any_batch() -> None:
     assert PAIR.largest_paying_batch(0.8, context=512, gamma=3) < 400
     assert PAIR.largest_paying_batch(0.8, context=100_000, gamma=3) is None
     assert PAIR.largest_paying_batch(0.02, context=512, gamma=3) == 0
+
+
+def test_memory_holds_the_caches_of_both_models() -> None:
+    """Alone, a model is a Deployment's; with a draft, weights and caches add; without a cache there is no limit."""
+    card = accelerator("h100-sxm").times(4)
+    target, draft = load("llama-3-70b"), load("llama-3-8b")
+    assert Speculation(target, card).largest_batch(8192) == Deployment(target, card).largest_batch(8192)
+    pair = Speculation(target, card, draft, draft_weights="int4", cache="fp8")
+    held = [pair.largest_batch(8192) + extra for extra in (0, 1)]
+    parts = [Deployment(target, card, cache="fp8"), Deployment(draft, card, weights="int4", cache="fp8")]
+    assert [sum(d.memory_bytes(b, 8192) for d in parts) <= card.capacity for b in held] == [True, False]
+    assert Speculation(target, accelerator("h100-sxm")).largest_batch(8192) == 0
 
 
 def test_passes_of_a_run() -> None:

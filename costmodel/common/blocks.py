@@ -14,6 +14,15 @@ class OutOfBlocksError(CostModelError):
 def blocks_of(tokens: int, block_tokens: int) -> int:
     """⌈tokens/block_tokens⌉: blocks that so many tokens take.
 
+    Parameters
+    ----------
+    tokens : of one sequence [token]
+    block_tokens : that one block holds [token]
+
+    Returns
+    -------
+    whole blocks [block]
+
     Examples
     --------
     >>> blocks_of(1000, 16), blocks_of(0, 16)

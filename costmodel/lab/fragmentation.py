@@ -13,13 +13,13 @@ from costmodel.common.checks import whole
 from costmodel.common.errors import CostModelError, resolve_name
 from costmodel.lab.reservation import BlockMemory, BuddyMemory, Memory, Request
 
-POLICIES = ("max", "pow2", "oracle", "blocks")
+POLICIES = {"max": "max length", "pow2": "power of two", "oracle": "foreseen", "blocks": "blocks"}  # and in words
 SHORTEST = 32  # tokens; of the lengths that `chat_requests` draws one in 2000 is as short, and hardly any is shorter
 
 
 @dataclass(frozen=True)
 class MemoryShares:
-    """Shares of the memory, averaged over the steps in which a request was waiting; they sum to 1.
+    """Shares of the memory, averaged over the steps in which a request was waiting (they sum to 1), and its price.
 
     Attributes
     ----------
@@ -28,10 +28,12 @@ class MemoryShares:
     internal : share that is given to a request that will never fill it (in blocks: has not yet)
     external : share that is given to nobody, and no use to the request that waits
     running : mean number of requests at a time
+    restarts : how often a request lost its blocks and began again
+    recomputed : tokens that they held then, all to be computed again [token]
 
     Examples
     --------
-    >>> shares = MemoryShares(tokens=0.25, reserved=0.25, internal=0.5, external=0.0, running=1.0)
+    >>> shares = MemoryShares(0.25, 0.25, 0.5, 0.0, running=1.0, restarts=0, recomputed=0)
     >>> shares.tokens + shares.reserved + shares.internal + shares.external
     1.0
     """
@@ -41,6 +43,8 @@ class MemoryShares:
     internal: float
     external: float
     running: float
+    restarts: int
+    recomputed: int
 
 
 def memory_shares(
@@ -49,6 +53,7 @@ def memory_shares(
     """Serve requests in order, each as soon as it finds room, one token per step, and watch the memory.
 
     When blocks run out, the request that came last starts over later (its memory is freed, its tokens computed again).
+    Computing takes no time here: `restarts` and `recomputed` say how much of it there would be.
 
     Parameters
     ----------
@@ -72,9 +77,9 @@ def memory_shares(
     Examples
     --------
     >>> memory_shares([Request(1, 3)] * 3, "max", capacity=8, max_len=8)  # 1, 2, 3 of 8 tokens are there; 4 will be
-    MemoryShares(tokens=0.25, reserved=0.25, internal=0.5, external=0.0, running=1.0)
+    MemoryShares(tokens=0.25, reserved=0.25, internal=0.5, external=0.0, running=1.0, restarts=0, recomputed=0)
     >>> memory_shares([Request(1, 3)] * 3, "oracle", capacity=8, max_len=8)
-    MemoryShares(tokens=0.5, reserved=0.5, internal=0.0, external=0.0, running=2.0)
+    MemoryShares(tokens=0.5, reserved=0.5, internal=0.0, external=0.0, running=2.0, restarts=0, recomputed=0)
 
     References
     ----------
@@ -93,15 +98,18 @@ def memory_shares(
             )
     memory = BlockMemory(capacity, block_tokens) if policy == "blocks" else BuddyMemory(capacity, policy, max_len)
     sums, steps = np.zeros(5), 0
-    for row in _watch(memory, requests, capacity, foreseen=policy != "blocks"):
+    lost: list[int] = []  # tokens of each request that had to begin again
+    for row in _watch(memory, requests, capacity, lost, foreseen=policy != "blocks"):
         sums, steps = sums + row, steps + 1
     if not steps:
         raise CostModelError(f"no request ever waited: {len(requests)} of them fit at once; give more")
     tokens, reserved, internal, external = (sums[:4] / (steps * capacity)).tolist()
-    return MemoryShares(tokens, reserved, internal, external, running=float(sums[4] / steps))
+    return MemoryShares(tokens, reserved, internal, external, float(sums[4] / steps), len(lost), sum(lost))
 
 
-def _watch(memory: Memory, requests: Sequence[Request], capacity: int, *, foreseen: bool) -> Iterator[np.ndarray]:
+def _watch(
+    memory: Memory, requests: Sequence[Request], capacity: int, lost: list[int], *, foreseen: bool
+) -> Iterator[np.ndarray]:
     """In each step in which a request waits: tokens held, reserved, wasted inside and outside, and requests running."""
     waiting = deque(enumerate(requests))
     running: dict[int, Request] = {}
@@ -122,6 +130,7 @@ def _watch(memory: Memory, requests: Sequence[Request], capacity: int, *, forese
                 last, request = running.popitem()
                 memory.free(last)
                 grown = done.pop(last)
+                lost.append(grown)
                 waiting.appendleft((last, Request(grown, request.total - grown)))
             if name in running:
                 done[name] += 1

@@ -41,7 +41,7 @@ from costmodel.plotting.quantization import (
     what_fewer_bits_buy,
 )
 from costmodel.plotting.sampling import temperature_and_top_p, top_k_against_top_p
-from costmodel.plotting.serving import goodput_against_load, latency_against_load
+from costmodel.plotting.serving import goodput_against_load
 from costmodel.plotting.speculation import (
     measured_against_estimate,
     speedup_against_batch,
@@ -59,13 +59,12 @@ FIGURES = {
         naive_against_cached, latency_and_throughput, memory_against_capacity, trade_off,
         cumulative_flops, cache_against_context, conversations_that_fit, temperature_and_top_p, top_k_against_top_p,
         who_shares_keys_and_values, capacity_against_traffic, local_and_global, cache_per_sequence,
-        latency_against_load, goodput_against_load,
         cache_against_state, recall_against_pairs, steps_that_cost_the_same, what_a_sequence_keeps,
         solved_batch, elasticity_bars, pareto_front, spread_over_devices, plan_costs,
         where_draft_and_target_agree, tokens_per_pass, speedup_against_gamma, speedup_against_batch,
         measured_against_estimate,
         slots_over_time, use_against_slots, waiting_against_load, where_memory_goes, blocks_of_four,
-        cost_against_requests, hits_against_capacity,
+        goodput_against_load, cost_against_requests, hits_against_capacity,
         what_each_part_adds, loss_before_and_after_repair, depth_against_width,
         ruler_per_row, output_error_against_bits, what_fewer_bits_buy, measured_against_bytes,
         measured_against_bound, utilisation_by_software_and_hardware, forecast_held_out, where_the_time_goes,

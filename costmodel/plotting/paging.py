@@ -16,9 +16,10 @@ def where_memory_goes(requests: int = 600, seed: int = 0, capacity: int = SLOTS)
     """Shares of the memory under four policies, on the same requests."""
     traffic = chat_requests(requests, seed=seed)
     shares = [memory_shares(traffic, policy, capacity=capacity) for policy in POLICIES]
-    names = ("one piece:\nmax length", "one piece:\npower of two", "one piece:\nforeseen", "blocks\nof 16")
+    names = [f"one piece:\n{words}" if policy != "blocks" else "blocks\nof 16" for policy, words in POLICIES.items()]
     parts = (("tokens", "holds tokens", BLUE), ("reserved", "kept for later tokens", SKY),
-             ("internal", "never filled", ORANGE), ("external", "between the pieces", LIGHT))  # fmt: skip
+             ("internal", "never filled (in blocks: not yet)", ORANGE),
+             ("external", "free, but no use to whoever waits", LIGHT))  # fmt: skip
     with canvas(figsize=(8.0, 4.6)) as (figure, (axes,)):
         left = np.zeros(len(shares))
         for field, text, color in parts:
@@ -32,7 +33,7 @@ def where_memory_goes(requests: int = 600, seed: int = 0, capacity: int = SLOTS)
         axes.set(xlim=(0, 100), yticks=range(len(shares)), yticklabels=names)
         axes.invert_yaxis()
         axes.grid(visible=False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncols=4, fontsize=10.5, columnspacing=1.2)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncols=2, fontsize=10.5, columnspacing=1.2)
         low, high, blocks = shares[0].tokens, shares[2].tokens, shares[3].tokens
         title = f"Reserved in one piece, {low:.0%} to {high:.0%} of the memory holds tokens;\nin blocks, {blocks:.0%}"
         label(axes, title=title, x="share of the cache memory (%)")

@@ -48,14 +48,10 @@ def hits_against_capacity(requests: int = 2000, seed: int = 0) -> Figure:
                 color=color,
                 label=f"{together} at a time",
             )
-        best = hit_ratio(trace)
-        axes.axhline(100 * best, color=GREY, linewidth=1.2, linestyle="--", label="no limit (250)")
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=10)
         axes.set_ylim(0, 100)
         axes.legend(loc="lower right", title="conversations")
-        title = (
-            "A prefix cache works once it holds every open conversation;\nsmaller, it forgets each before its next turn"
-        )
+        title = "A prefix cache levels off once it holds every open conversation"
         label(axes, title=title, x="blocks that the cache holds", y="blocks found (%)")
     return figure

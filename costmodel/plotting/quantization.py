@@ -94,7 +94,7 @@ def what_fewer_bits_buy(name: str = "llama-3-8b", hardware: str = "h100-sxm", co
             bound = 16 / float(effective_bits(bits, 128, 16))
             axes.plot(batch, gains[bits], line, color=color, label=f"int{bits}, groups of 128")
             axes.axhline(bound, color=color, linestyle=":", linewidth=1.5)
-            axes.text(batch[-1], bound + 0.05, f"bytes of the weights: {bound:.2f}x fewer", ha="right", color=GREY)
+            axes.text(batch[0], bound + 0.05, f"bytes of the weights: {bound:.2f}x fewer", color=GREY)
         axes.set_xscale("log", base=2)
         axes.set_xticks(batch[::2], [str(b) for b in batch[::2]])
         axes.set_ylim(0.8, 4.4)

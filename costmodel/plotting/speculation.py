@@ -75,6 +75,7 @@ def speedup_against_gamma(rate: float = 0.8, costs: Sequence[float] = (0.02, 0.1
             axes.annotate(f"γ = {best}", (best, ideal_speedup(rate, best, c)), (6, 7), textcoords="offset points")
         axes.axhline(1, color=GREY, linewidth=1.2)
         axes.set_xlim(0, most)
+        axes.set_xticks(range(0, most + 1, 2))
         axes.set_ylim(0.5, 5.4)
         axes.legend(loc="upper right", title="draft step / target step")
         title = (
@@ -87,25 +88,29 @@ def speedup_against_gamma(rate: float = 0.8, costs: Sequence[float] = (0.02, 0.1
 def speedup_against_batch(
     rate: float = 0.8, gamma: int = 4, contexts: Sequence[int] = (1024, 8192, 32768), cards: int = 4
 ) -> Figure:
-    """Speed-up of Llama-3-70B with Llama-3-8B as draft against the batch, at several contexts, from the ledgers."""
+    """Speed-up of Llama-3-70B with Llama-3-8B as draft against the batch, at several contexts; dashed: does not fit."""
     pair = Speculation(load("llama-3.1-70b"), accelerator("h100-sxm").times(cards), load("llama-3.1-8b"))
     batches = np.unique(np.geomspace(1, 1024, 61).round().astype(int)).tolist()
     with canvas() as (figure, (axes,)):
         last = None
-        for context, color, style in zip(contexts, COLORS, ("-", "--", "-."), strict=False):
+        for context, color in zip(contexts, COLORS, strict=False):
             gains = [pair.speedup(rate, batch=b, context=context, gamma=gamma) for b in batches]
-            axes.plot(batches, gains, color=color, linestyle=style, label=f"{context:,} tokens")
+            limit = present("the limit", pair.largest_batch(context))
+            fit = sum(b <= limit for b in batches)
+            axes.plot(batches[:fit], gains[:fit], color=color, label=f"{context:,} tokens (room for {limit})")
+            past = slice(max(fit - 1, 0), None)
+            axes.plot(batches[past], gains[past], color=color, linestyle="--", linewidth=1.3, alpha=0.7)
             last = last or pair.largest_paying_batch(rate, context=context, gamma=gamma)
         axes.axhline(1, color=GREY, linewidth=1.2)
         axes.axhspan(0, 1, color=LIGHT, alpha=0.5)
         axes.text(1.1, 0.86, "slower than not guessing", color=GREY)
         axes.axvline(present("the last batch that pays", last), color=RED, linestyle=":", linewidth=1.5)
-        axes.annotate(f"B = {last}", (last, 1), (5, -18), textcoords="offset points", color=RED)
+        axes.annotate(f"B = {last}", (last, 2), (5, 0), textcoords="offset points", color=RED)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         axes.set_xlim(1, 1024)
         axes.set_ylim(0.6)
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 0.2), title="context")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 0.2), title="context (dashed: does not fit)")
         title = (
             f"A full batch has no idle arithmetic left: past B = {last} guesses cost time\nat {contexts[0]:,} tokens"
         )

@@ -87,6 +87,8 @@ def pareto_front() -> Figure:
         axes.plot([1e3 * p.latency for p in front], [p.throughput for p in front], color=GREY, linewidth=6, alpha=0.3,
                   label="nothing beats these", zorder=0)  # fmt: skip
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
+        axes.yaxis.set_minor_formatter(lambda y, _: f"{y:,.0f}" if f"{y:.0e}"[0] in "25" else "")
         axes.set_xlim(0)
         axes.legend(loc="lower right")
         winners = sorted({f"{p.deployment.weights} weights, {p.deployment.cache} cache" for p in front})
@@ -96,7 +98,7 @@ def pareto_front() -> Figure:
 
 
 def spread_over_devices(
-    name: str = "llama-3-70b", batch: int = 16, hardware: tuple[str, ...] = ("h100-sxm", "l40s")
+    name: str = "llama-3-70b", batch: int = 8, hardware: tuple[str, ...] = ("h100-sxm", "l40s")
 ) -> Figure:
     """Time per token when 2 to 8 devices split every matrix: their own work, and the talk between them."""
     ways = (2, 4, 8)
@@ -126,7 +128,8 @@ def plan_costs(found: Plan | None = None) -> Figure:
     """Dollars an hour of every configuration that keeps its promises, the chosen one marked."""
     if found is None:
         found = plan(load("llama-3-8b"), Slo(latency=0.020, ttft=0.5), Load(20, 2000, 300), weights=("bf16", "fp8"),
-                     prices={"h100-sxm": 3.0, "a100-sxm-80gb": 1.8, "l40s": 1.0}, utilisation=0.7)  # fmt: skip
+                     shardings=(1, 2), prices={"h100-sxm": 3.0, "a100-sxm-80gb": 1.8, "l40s": 1.0},
+                     utilisation=0.7)  # fmt: skip
     choices = found.choices
     with canvas(figsize=(8, 1.4 + 0.5 * len(choices))) as (figure, (axes,)):
         for place, choice in enumerate(choices):
@@ -141,6 +144,8 @@ def plan_costs(found: Plan | None = None) -> Figure:
         axes.set_xlim(0, 1.4 * max(c.dollars_per_hour for c in choices))
         best, last = choices[0], choices[-1]
         times = last.dollars_per_hour / best.dollars_per_hour
-        title = f"{best.devices} x {best.hardware} keep the promises;\nthe dearest that does costs {times:.1f}x as much"
+        equal = sum(c.dollars_per_hour == best.dollars_per_hour for c in choices)
+        why = f"the fastest of {equal} at ${best.dollars_per_hour:g}; " if equal > 1 else ""
+        title = f"{names[0].splitlines()[0]} keep the promises,\n{why}the dearest costs {times:.1f}x as much"
         label(axes, title=title, x="$ an hour (prices of the example), and time per token")
     return figure

@@ -132,6 +132,39 @@ class Speculation:
         found = self.speedups(alpha, batch=batch, context=context, at_most=at_most)
         return found.index(max(found))
 
+    def largest_batch(self, context: int) -> int | None:
+        """⌊(capacity − weights of both)/(caches of both per sequence)⌋, at least 0; None if nothing is cached.
+
+        Parameters
+        ----------
+        context : tokens of each sequence [token]
+
+        Returns
+        -------
+        sequences that memory holds [sequence], whether guesses pay for them or not
+
+        Raises
+        ------
+        CostModelError
+            for a context that is no whole number of at least 1
+
+        Examples
+        --------
+        >>> from costmodel import accelerator, load
+        >>> cards = accelerator("h100-sxm").times(4)
+        >>> Speculation(load("llama-3-70b"), cards, load("llama-3-8b")).largest_batch(8192)
+        43
+        >>> (320 * 10**9 - 2 * (70_553_706_496 + 8_030_261_248)) // (8192 * (327_680 + 131_072))
+        43
+        """
+        given = [(self.target, self.weights), (self.draft, self.draft_weights)]
+        models = [(model, weights) for model, weights in given if model is not None]
+        free = self.accelerator.capacity - sum(model.weight_bytes(weights) for model, weights in models)
+        each = sum(model.cache_bytes(whole(context, "context"), self.cache) for model, _ in models)
+        if each == 0:
+            return None if free >= 0 else 0
+        return max(0, int(free // each))
+
     def largest_paying_batch(
         self, alpha: Number, *, context: int, gamma: int | None = None, limit: int = 2**16, at_most: int = 16
     ) -> int | None:

@@ -56,6 +56,23 @@ def test_blocks_that_run_out_preempt_the_last_and_everyone_finishes() -> None:
     assert s.tokens > 0.8
 
 
+def test_restarts_counted_by_hand() -> None:
+    """Room for four tokens, five requests of 1 + 2, and the newest gives way: D and C (1 token each), B (2), D (1).
+
+    A B C D hold 1 each; A grows for D, B for C. A ends for B. B C D hold 2, 1, 1; B ends for D; then nobody waits.
+    """
+    s = memory_shares([Request(1, 2)] * 5, "blocks", capacity=4, block_tokens=1)
+    assert (s.restarts, s.recomputed) == (4, 1 + 1 + 2 + 1)
+
+
+def test_the_paper_s_policies_restart_nobody_and_blocks_do(shares: dict) -> None:
+    """97 % full is bought with restarts: more than one a request, and six tokens in ten are computed again."""
+    assert all(shares[p].restarts == shares[p].recomputed == 0 for p in ("max", "pow2", "oracle"))
+    total = sum(r.total for r in chat_requests(600, seed=0))
+    assert shares["blocks"].restarts > 600
+    assert 0.5 < shares["blocks"].recomputed / total < 0.7
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 60)), max_size=80), st.integers(64, 200))
 def test_pieces_never_overlap_and_always_come_back(program: list[tuple[int, int]], capacity: int) -> None:
     memory = BuddyMemory(capacity, "oracle", 64)
