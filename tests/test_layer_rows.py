@@ -180,7 +180,7 @@ KINDS = {
     "attention": (Attention(D, N, K, H, **EVERYTHING), attention_rows()),
     "attention that borrows": (Attention(D, N, K, H, qk_norm=True, borrows_kv=True), borrowing_rows()),
     "latent, absorbed": (LatentAttention(D, N, **LATENT, query_latent=Q, absorbed=True), absorbed_rows()),
-    "latent, expanded": (LatentAttention(D, N, **LATENT), expanded_rows()),
+    "latent, expanded": (LatentAttention(D, N, **LATENT, absorbed=False), expanded_rows()),
     "mlp": (Mlp(D, F, bias=True), mlp_rows()),
     "plain mlp": (Mlp(D, F, gated=False, bias=True), mlp_rows(gated=False)),
     "mixture": (Moe(Mlp(D, F), E, A, Mlp(D, V), shared_gate=True, router_bias=True), moe_rows()),

@@ -160,6 +160,12 @@ def test_free_guesses_cost_only_the_check() -> None:
     assert lookup.speedup(0.5, batch=1, context=512, gamma=4) == pytest.approx(expected_tokens(0.5, 4), rel=0.01)
 
 
+def test_drafts_are_checked_against_the_latents_themselves() -> None:
+    pair = Speculation(load("deepseek-v3"), accelerator("h200").times(8))
+    found = pair.speedups(0.8, batch=1, context=8192, at_most=4)
+    assert [round(times, 2) for times in found] == [1, 1.17, 1.19, 1.16, 1.11]  # expanding them all: 0.51 to 0.67
+
+
 def test_fewer_bits_for_the_draft_alone_make_it_cheaper() -> None:
     narrow = Speculation(PAIR.target, PAIR.accelerator, PAIR.draft, draft_weights="int4")
     assert narrow.plain_seconds(1, 1024) == PAIR.plain_seconds(1, 1024)

@@ -26,8 +26,9 @@ class LatentAttention(Layer):
     latent, rotary : C, R, what each token leaves in the cache [element]
     key_width, value_width : H, the unrotated part of a key, and U [element]
     query_latent : q, width of the queries' own latent [element]; None projects directly
-    absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so when
-        one token is decoded, where expanding the cache would cost S times as much
+    absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so where
+        that takes no more FLOPs than expanding the cache, pairs·(2·C − H − U) ≤ (S − T)·C·(H + U): in a decode step and
+        in checking a few drafts, not in a prefill; where T is a symbol the cache is expanded
 
     Examples
     --------
@@ -80,11 +81,22 @@ class LatentAttention(Layer):
             Row("query up", contract("B T Q, Q N Y -> B T N Y", sizes=sizes)),
         ]
 
+    def _absorbs(self, forward: ForwardPass) -> bool:
+        """Expanding spares pairs·(2·C − H − U) in scores and values, and makes keys and values of S − T more tokens."""
+        tokens, context = forward.tokens, forward.context
+        if self.absorbed is not None or not is_plain(tokens) or tokens == 1:
+            return is_plain(tokens) if self.absorbed is None else self.absorbed
+        longer, each = 2 * self.latent - self.key_width - self.value_width, self.key_width + self.value_width
+        if not is_plain(longer, each):
+            return False
+        if not is_plain(context):  # taken as long, so that pairs are T·S
+            return bool(tokens * longer <= self.latent * each)
+        return bool(forward.pairs() * longer <= (context - tokens) * self.latent * each)
+
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The latent is written to the cache; attention reads it once for keys and values together."""
         sizes, pairs = self._sizes(forward), forward.pairs()
-        one = is_plain(forward.tokens) and forward.tokens == 1
-        absorbed = one if self.absorbed is None else self.absorbed
+        absorbed = self._absorbs(forward)
         rows = self._queries(sizes, int(forward.elementwise))
         cached = ("activation", "weight", "cache")
         rows += [
