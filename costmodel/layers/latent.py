@@ -93,42 +93,45 @@ class LatentAttention(Layer):
             return bool(tokens * longer <= self.latent * each)
         return bool(forward.pairs() * longer <= (context - tokens) * self.latent * each)
 
+    def core(self, forward: ForwardPass) -> Ledger:
+        """Scores, softmax and the weighted sum, over the latents or over what they were expanded to."""
+        sizes, pairs = self._sizes(forward), forward.pairs()
+        softmax = 5 * forward.batch * self.heads * pairs if forward.elementwise else 0
+        if self._absorbs(forward):
+            read = ("activation", "cache", "activation")
+            scores = contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs)
+            values = contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)
+        else:
+            scores = contract("B T N Y, B S N Y -> B N T S", sizes=sizes, roles=_ALL, on_chip=[-1], visible=pairs)
+            values = contract("B N T S, B S N U -> B T N U", sizes=sizes, roles=_ALL, on_chip=[0], visible=pairs)
+        on_chip = elementwise("B N T S", sizes=sizes, on_chip=True)
+        return Ledger([Row("scores", scores), Row("softmax", on_chip.with_flops(softmax)), Row("values", values)])
+
+    def _around(self, sizes: dict[str, Number], *, absorbed: bool) -> tuple[list[Row], list[Row]]:
+        """The up-projections: of queries and outputs, after and before the core, or of every latent before it."""
+        if absorbed:
+            key_up = contract("B T N H, N H C -> B T N C", sizes=sizes, on_chip=[0])
+            value_up = contract("B T N C, N C U -> B T N U", sizes=sizes, on_chip=[0])
+            return [Row("key up, absorbed", key_up)], [Row("value up, absorbed", value_up)]
+        expand = ("cache", "weight", "activation")
+        key_up = contract("B S C, C N H -> B S N H", sizes=sizes, roles=expand)
+        value_up = contract("B S C, C N U -> B S N U", sizes=sizes, roles=expand, on_chip=[0])
+        return [Row("key up", key_up), Row("value up", value_up)], []
+
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The latent is written to the cache; attention reads it once for keys and values together."""
-        sizes, pairs = self._sizes(forward), forward.pairs()
-        absorbed = self._absorbs(forward)
-        rows = self._queries(sizes, int(forward.elementwise))
+        sizes, counted = self._sizes(forward), int(forward.elementwise)
         cached = ("activation", "weight", "cache")
-        rows += [
+        rows = [
+            *self._queries(sizes, counted),
             Row("latent", contract("B T D, D Z -> B T Z", sizes=sizes, roles=cached, on_chip=[0])),
-            Row("latent norm", elementwise("B T C", 4 * forward.elementwise, sizes=sizes, gain="C", on_chip=True)),
+            Row("latent norm", elementwise("B T C", 4 * counted, sizes=sizes, gain="C", on_chip=True)),
+            Row("query RoPE", elementwise("B T N R", 3 * counted, sizes=sizes, on_chip=True)),
+            Row("key RoPE", elementwise("B T R", 3 * counted, sizes=sizes, on_chip=True)),
         ]
-        if absorbed:
-            read = ("activation", "cache", "activation")
-            rows += [
-                Row("key up, absorbed", contract("B T N H, N H C -> B T N C", sizes=sizes, on_chip=[0])),
-                Row(
-                    "scores",
-                    contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs),
-                ),
-                Row("values", contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)),
-                Row("value up, absorbed", contract("B T N C, N C U -> B T N U", sizes=sizes, on_chip=[0])),
-            ]
-        else:
-            expand = ("cache", "weight", "activation")
-            rows += [
-                Row("key up", contract("B S C, C N H -> B S N H", sizes=sizes, roles=expand)),
-                Row("value up", contract("B S C, C N U -> B S N U", sizes=sizes, roles=expand, on_chip=[0])),
-                Row(
-                    "scores",
-                    contract("B T N Y, B S N Y -> B N T S", sizes=sizes, roles=_ALL, on_chip=[-1], visible=pairs),
-                ),
-                Row(
-                    "values",
-                    contract("B N T S, B S N U -> B T N U", sizes=sizes, roles=_ALL, on_chip=[0], visible=pairs),
-                ),
-            ]
-        return Ledger([*rows, Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))])
+        before, after = self._around(sizes, absorbed=self._absorbs(forward))
+        output = Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))
+        return Ledger([*rows, *before]) + self.core(forward) + Ledger([*after, output])
 
 
 _ALL = ("activation",) * 3
