@@ -6,12 +6,12 @@ integers into floats, and SymPy's `Min` and `Max` cost milliseconds where `min` 
 
 from fractions import Fraction
 from math import ceil
-from numbers import Integral, Real
 from numbers import Number as PlainNumber
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sympy import Expr, Integer, Max, Min, Rational, floor
+from sympy import Expr, Max, Min, Rational, floor
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
 
 SMALLEST, LARGEST = 1e-15, 1e45  # every figure in SI units lies between, so that none is lost to a float's range
@@ -27,9 +27,9 @@ def is_plain(*values: object) -> bool:
     return all(isinstance(value, PlainNumber) and not isinstance(value, Expr) for value in values)
 
 
-def is_real(value: object) -> bool:
-    """Whether it is an ordinary real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+def is_open(value: object) -> bool:
+    """Whether it is a formula whose letters still have no value."""
+    return isinstance(value, Expr) and not value.is_number
 
 
 def quotient(a: Number, b: Number) -> Number:
@@ -101,9 +101,9 @@ def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Nu
     CostModelError
         naming what it is, its value, and what would be accepted
     """
-    if isinstance(value, Expr) and not value.is_number:
+    if is_open(value):
         return value
-    if isinstance(value, Integral | Integer) and not isinstance(value, bool) and at_least <= int(value) <= limit:
+    if checks.is_whole(value, at_least, limit):
         return int(value)
     wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
     raise CostModelError(f"{what} must be {wanted}, got {value!r}")
@@ -122,9 +122,6 @@ def amount(value: Number, what: str, at_least: float = SMALLEST, at_most: float 
     >>> amount(0.5, "bytes per element", 0, 64)
     0.5
     """
-    symbolic = isinstance(value, Expr)
-    if symbolic and not value.is_number:
+    if is_open(value) or (isinstance(value, Expr) and value.is_real and at_least <= value <= at_most):
         return value
-    if (value.is_real if symbolic else is_real(value)) and at_least <= value <= at_most:
-        return value
-    raise CostModelError(f"{what} must be a number from {at_least:g} to {at_most:g}, got {value!r}")
+    return checks.amount(what, value, at_least, at_most)

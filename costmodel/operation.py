@@ -7,8 +7,8 @@ from typing import Any
 from sympy import Expr, cancel
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
-from costmodel.symbols import NOTATION, K, N, b_a, b_kv, b_w, bindings
+from costmodel.exact import Number, is_plain
+from costmodel.symbols import b_a, b_kv, b_w, bindings
 
 ROLES = ("weight", "cache", "activation", "state")
 
@@ -64,15 +64,6 @@ class Tensor:
     def bytes(self, widths: Widths) -> Number:
         """Elements x width of the role [byte]; 0 when on chip."""
         return 0 if self.on_chip else self.elements * getattr(widths, self.role)
-
-
-def axis_sizes(sizes: Mapping[str, Number] | None = None) -> dict[str, Number]:
-    """Every letter's size: the symbol itself unless `sizes` binds it; G is N/K."""
-    given = dict(sizes or {})
-    known = {name: line.symbol for name, line in NOTATION.items()} | given
-    if "G" not in given:
-        known["G"] = quotient(known.get("N", N), known.get("K", K))
-    return known
 
 
 @dataclass(frozen=True)

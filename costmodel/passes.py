@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, smallest, whole_times
+from costmodel.exact import Number, is_open, is_plain, quotient, smallest, whole_times
 from costmodel.symbols import B, S, T
 
 
@@ -44,8 +45,8 @@ class ForwardPass:
             raise CostModelError(f"head must be 'last' or 'all', got {self.head!r}")
         for name in ("batch", "tokens", "context"):
             value = getattr(self, name)
-            if is_plain(value) and (isinstance(value, bool) or not value > 0):
-                raise CostModelError(f"{name} must be positive, got {value}")
+            if not is_open(value) and not (is_real(value) and value > 0):
+                raise CostModelError(f"{name} must be positive, got {value!r}")
         if is_plain(self.tokens, self.context) and self.tokens > self.context:
             raise CostModelError(
                 f"tokens ({self.tokens}) are part of the context ({self.context}) and cannot exceed it"

@@ -10,6 +10,8 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
+from costmodel.common.errors import CostModelError
+
 
 @dataclass(frozen=True)
 class Letter:
@@ -102,7 +104,14 @@ def bindings(values: Mapping[Any, Any]) -> dict[Symbol, object]:
     """Turn `{symbol or its name: value}` into `{symbol: value}`, refusing look-alikes.
 
     A `Symbol("B")` made elsewhere has other assumptions, so substituting for it silently does nothing; here it is an
-    error instead.
+    error instead. So is a text, which SymPy would run as Python.
+
+    Raises
+    ------
+    KeyError
+        for a letter that the notation does not have, or a look-alike
+    CostModelError
+        for a value that is a text
 
     Examples
     --------
@@ -115,6 +124,8 @@ def bindings(values: Mapping[Any, Any]) -> dict[Symbol, object]:
         symbol = letter(name)
         if not isinstance(key, str) and key != symbol:
             raise KeyError(f"{name!r} is a different symbol from costmodel.symbols.{name}: its assumptions differ")
+        if isinstance(value, str):
+            raise CostModelError(f"{name} must be a number or a formula, got the text {value!r}")
         bound[symbol] = value
     return bound
 

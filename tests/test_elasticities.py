@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sympy import Max, Rational, floor
 
 from costmodel import Deployment, accelerator, load, stated_model
+from costmodel.common.errors import CostModelError
 from costmodel.evaluate import compile_formulas
 from costmodel.parallel import Parallel
 from costmodel.sizing.branches import binding_branch, branches
@@ -87,6 +88,23 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
         .seconds_per_token / d.decode(16, 4096).seconds_per_token
     ) / log(1 + STEP)  # fmt: skip
     assert found["bandwidth"] == pytest.approx(slope, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"replicas": 2}, "unknown condition 'replicas'; "),
+        ({"promt": 2}, r"unknown condition 'promt'; did you mean prompt\?"),
+        ({"zzz": 2}, "unknown condition 'zzz'; known: batch, context, price, prompt, utilisation"),
+        ({"metric": "latancy"}, r"unknown metric 'latancy'; did you mean latency\?"),
+        ({"batch": B}, "batch must be a number to be turned by a percent, got B"),
+        ({"price": "3"}, "price must be a number from 0 to .*, got '3'"),
+        ({"metric": "dollars_per_million", "price": 3, "utilisation": 2}, "utilisation must be above 0 and at most 1"),
+    ],
+)
+def test_bad_conditions_are_named(where: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        LLAMA.elasticities(**where)
 
 
 def test_branches_of_nested_maxima() -> None:

@@ -5,7 +5,7 @@ import pytest
 import sympy
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import largest, quotient, ratio, smallest, stored_bytes, whole
+from costmodel.exact import amount, largest, quotient, ratio, smallest, stored_bytes, whole
 from costmodel.symbols import B, S
 
 
@@ -43,6 +43,15 @@ def test_whole_refuses(value: object) -> None:
 def test_whole_takes_any_integer_type(value: object) -> None:
     assert whole(value, "batch") == 7
     assert type(whole(value, "batch")) is int
+
+
+def test_letters_pass_and_what_they_come_to_is_checked() -> None:
+    assert whole(2 * S, "batch") == 2 * S
+    assert amount(S / 3, "price") == S / 3
+    assert amount(sympy.sqrt(2), "price", 1, 2) == sympy.sqrt(2)
+    for value in (-sympy.pi, sympy.I, sympy.oo, sympy.nan, sympy.Rational(-1, 2), True, "3", float("nan")):
+        with pytest.raises(CostModelError, match=r"price must be a number from 0 to inf, got"):
+            amount(value, "price", 0, float("inf"))
 
 
 def test_whole_limit_is_named() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import limit, oo, simplify
+from sympy import Integer, limit, oo, simplify
 
 from costmodel import contract, elementwise
 from costmodel.common.errors import CostModelError
@@ -107,11 +107,35 @@ def test_visible_pairs_replace_the_square() -> None:
             "got 1 for 3 operands; give one of weight, cache, activation, state for each",
         ),
         ("B D, D F -> B F", {"roles": ("weight", "tape", "cache")}, "got 'tape'"),
+        ("B D, D F -> B F", {"sizes": {"D": "8"}}, "axis D of .* must be positive, got '8'"),
+        ("B D, D F -> B F", {"sizes": {"F": Integer(0)}}, "axis F of .* must be positive, got 0"),
+        ("B K G, K G D -> B D", {"sizes": {"N": 8, "K": 0}}, "axis K of .* must be positive, got 0"),
+        ("B D, D F -> B F", {"on_chip": [3]}, r"on_chip of .*: no operand 3; they are 0 … 2, or -1"),
+        ("B D, D F -> B F", {"on_chip": ["0"]}, "on_chip of .*: no operand '0'"),
+        ("B T, B S -> B T S", {"visible": -1}, "pairs visible in .* must be a number from 0 to inf, got -1"),
     ],
 )
 def test_bad_patterns_are_quoted(pattern: str, options: dict, message: str) -> None:
     with pytest.raises(CostModelError, match=message):
         contract(pattern, **options)
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "message"),
+    [
+        ("B Q", {}, r"unknown axis 'Q' in 'B Q'; give sizes=\{'Q': …\} or use a letter of the notation"),
+        ("B D", {"gain": "Q"}, "unknown axis 'Q' in 'B D, Q'"),
+        ("B B", {}, "operand 'B B' of 'B B' repeats an axis"),
+        ("", {}, "operand '' of '' is empty"),
+        ("B D", {"gain": 3}, "operand 3 of 3 is empty"),
+        ("B D", {"gain": ""}, "operand '' of '' is empty"),
+        ("B D", {"sizes": {"D": 0}}, "axis D of 'B D' must be positive, got 0"),
+        ("B D", {"per_element": -1}, "per_element must be a number from 0 to inf, got -1"),
+    ],
+)
+def test_bad_axes_are_quoted(axes: str, options: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        elementwise(axes, **options)
 
 
 def test_moving_nothing_has_no_intensity() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import CostModelError, Deployment, Load, Slo, accelerator, compare, load, pareto, plan
+from costmodel import CostModelError, Deployment, Load, Slo, accelerator, compare, load, pareto, plan, symbols
 from costmodel.parallel import Parallel
 from costmodel.sizing.money import dollars_per_million, joules_per_token
 from costmodel.sizing.pareto import Point
@@ -114,9 +114,49 @@ def test_no_plan_lists_the_reasons() -> None:
     for share in (0, 1.5):
         with pytest.raises(CostModelError, match=f"utilisation must be above 0 and at most 1, got {share}"):
             plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={"l40s": 1}, utilisation=share)
-    for bad in ((0, 1, 1), (1, 0, 1), (1, 1, 1.5)):
-        with pytest.raises(CostModelError, match="must be"):
-            Load(*bad)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": 3}, "unknown option 'batch'; known: activations, calibrated, compute, reserve, textbook"),
+        ({"reserved": 0.1}, r"unknown option 'reserved'; did you mean reserve\?"),
+        ({"parallel": Parallel(tensor=2)}, "unknown option 'parallel'"),
+        ({"slo": 0.05}, "slo must be a costmodel.Slo, such as .*, got 0.05"),
+        ({"load": 3}, "load must be a Load, such as .*, got 3"),
+        ({"prices": 3.0}, r"prices must be {accelerator: \$ per device and hour}, got 3.0"),
+        ({"prices": {"l40s": "1"}}, "the price of l40s must be a number from 0 to .*, got '1'"),
+        ({"prices": {"l40x": 1}}, "unknown accelerator 'l40x'; did you mean l40s"),
+        ({"weights": "int4"}, r"weights must be a sequence, such as \['int4'\], got 'int4'"),
+        ({"weights": ["bf16", "int5"]}, "unknown number format 'int5'"),
+        ({"cache": "fp8"}, "cache must be a sequence, such as"),
+        ({"shardings": 2}, r"shardings must be a sequence, such as \[2\], got 2"),
+        ({"shardings": [0]}, "tensor must be a whole number from 1 to .*, got 0"),
+        ({"utilisation": "half"}, "utilisation must be above 0 and at most 1, got 'half'"),
+        ({"reserve": symbols.utilisation}, "a plan needs numbers throughout"),
+        ({"most_devices": 0}, "most_devices must be an integer of at least 1, got 0"),
+    ],
+)
+def test_a_plan_names_what_it_refuses(change: dict, message: str) -> None:
+    asked = {"slo": Slo(), "load": Load(1, 100, 100), "prices": {"l40s": 1}, **change}
+    with pytest.raises(CostModelError, match=message):
+        plan(LLAMA.model, asked.pop("slo"), asked.pop("load"), **asked)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Load(0, 1, 1), "requests_per_s must be a number from 1e-15 to .*, got 0"),
+        (lambda: Load("2", 1, 1), "requests_per_s must be a number from 1e-15 to .*, got '2'"),
+        (lambda: Load(1, 0, 1), "prompt must be an integer of at least 1, got 0"),
+        (lambda: Load(1, 1, 1.5), "generated must be an integer of at least 1, got 1.5"),
+        (lambda: Slo(latency="fast"), "latency must be a number from 1e-15 to inf, got 'fast'"),
+        (lambda: Slo(ttft=0), "ttft must be a number from 1e-15 to inf, got 0"),
+    ],
+)
+def test_bad_promises_and_loads_are_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
 
 
 LOSSES = {"throughput": lambda p: -p.throughput, "dollars_per_million": lambda p: p.dollars_per_million}
@@ -149,14 +189,46 @@ def test_an_empty_front_is_refused() -> None:
         pareto([LLAMA], batch=[1], against="beauty")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prices": [1]}, "1 prices for 2 deployments: give one for each"),
+        ({"prices": [1, 2, 3]}, "3 prices for 2 deployments: give one for each"),
+        ({"prices": [1, None]}, "a price must be a number from 0 to inf, got None"),
+        ({"prices": 1}, r"prices must be a sequence, such as \[1\], got 1"),
+    ],
+)
+def test_prices_are_checked_alike(options: dict, message: str) -> None:
+    for ask in (lambda: pareto([LLAMA] * 2, batch=[1], **options), lambda: compare([LLAMA] * 2, **options)):
+        with pytest.raises(CostModelError, match=message):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context": symbols.S}, "context must be an integer of at least 1, got S"),
+        ({"utilisation": 2}, "utilisation must be above 0 and at most 1, got 2"),
+    ],
+)
+def test_conditions_are_checked_alike(options: dict, message: str) -> None:
+    for ask in (lambda: pareto([LLAMA], batch=[1], **options), lambda: compare([LLAMA], **options)):
+        with pytest.raises(CostModelError, match=message):
+            ask()
+
+
+def test_a_single_batch_is_no_sequence_of_them() -> None:
+    with pytest.raises(CostModelError, match=r"batch must be a sequence, such as \[8\], got 8"):
+        pareto([LLAMA], batch=8)
+    assert compare([]).rows == []
+
+
 def test_a_comparison_has_a_row_for_each() -> None:
     cards = [Deployment(LLAMA.model, accelerator(name)) for name in PRICES]
     table = compare(cards, batch=16, context=8192, prices=list(PRICES.values()))
     assert len(table.rows) == 3
     assert table.rows[0][4] == 59
     assert table.rows[0][5] == "fits"
-    with pytest.raises(CostModelError, match="1 prices for 3 deployments"):
-        compare(cards, prices=[1])
 
 
 def test_dollars_follow_from_price_and_utilisation() -> None:

@@ -20,6 +20,7 @@ from costmodel import (
     transformer,
     weight_bytes,
 )
+from costmodel.common.errors import CostModelError
 from costmodel.common.formats import number_format
 from costmodel.symbols import B, D, F, H, K, L, N, S, V, memory_bandwidth
 
@@ -129,6 +130,40 @@ def test_stats_stay_formulas_in_what_is_open() -> None:
     assert simplify(memory - 2 * params - 4 * B * S * L * K * H) == 0
     assert simplify(latency - memory / memory_bandwidth) == 0
     assert simplify(throughput - B / latency) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: weight_bytes(-1), "params must be a number from 1e-15 to .*, got -1"),
+        (lambda: weight_bytes(8, "int4"), "bits must be a number from 1e-15 to .*, got 'int4'"),
+        (lambda: kv_cache_bytes(1, 1, 1, 1, batch=-1), "batch must be a whole number, at least 0, got -1"),
+        (lambda: kv_cache_bytes(1, 1, 1, 1, batch=2.5), r"batch must be a whole number, at least 0, got 2\.5"),
+        (lambda: kv_cache_bytes(-1, 1, 1, 1), "context must be a whole number, at least 0, got -1"),
+        (lambda: kv_cache_bytes(1, 0, 1, 1), "L must be a whole number, at least 1, got 0"),
+        (lambda: kv_cache_bytes_per_token(1, 1, 1, bits=0), "bits must be a number from 1e-15 to .*, got 0"),
+        (lambda: max_concurrent_requests("80", 16, 1, 1, 1, 1), "gpu_gb must be a number from 0 to .*, got '80'"),
+        (lambda: max_concurrent_requests(80, -1, 1, 1, 1, 1), "weights_gb must be a number from 0 to .*, got -1"),
+        (lambda: max_concurrent_requests(float("nan"), 1, 1, 1, 1, 1), "gpu_gb must be a number from 0 to .*, got nan"),
+        (lambda: max_concurrent_requests(80, 16, S, 1, 1, 1), "context must be an integer of at least 1, got S"),
+        (lambda: max_concurrent_requests(80, 16, 1, 0, 1, 1), "layers must be an integer of at least 1, got 0"),
+        (lambda: max_concurrent_requests(80, 16, 1, 1, 1, 1, bits=0), "bits must be a number from 1e-15 to .*, got 0"),
+        (lambda: arithmetic_intensity(0), "tokens_in_parallel must be a number from 1e-15 to .*, got 0"),
+        (lambda: arithmetic_intensity(1, bits=0), "bits must be a number from 1e-15 to .*, got 0"),
+        (lambda: ridge_point(0), "flops_per_second must be a number from 1e-15 to .*, got 0"),
+        (lambda: ridge_point(1, 0), "bytes_per_second must be a number from 1e-15 to .*, got 0"),
+        (lambda: bottleneck(B), "tokens_in_parallel must be a number from 1e-15 to .*, got B"),
+        (lambda: decode_seconds_per_token("8b"), "params must be a number from 1e-15 to .*, got '8b'"),
+        (lambda: decode_seconds_per_token(8, 16, 0), "bytes_per_second must be a number from 1e-15 to .*, got 0"),
+        (lambda: prefill_seconds(8, 0), "n_tokens must be a number from 1e-15 to .*, got 0"),
+        (lambda: prefill_seconds(8, 1, 0), "flops_per_second must be a number from 1e-15 to .*, got 0"),
+        (lambda: llama2_13b_config({"K": 0}), "K must be a number from 1e-15 to .*, got 0"),
+        (lambda: compute_transformer_stats({"B": "1 + 1"}), "B must be a number or a formula, got the text '1 . 1'"),
+    ],
+)
+def test_bad_numbers_are_named(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
 
 
 def test_overrides_do_not_leak_into_the_next_call() -> None:

@@ -102,7 +102,7 @@ def test_utilisation_is_a_share(share: float, ok: bool) -> None:
     [
         ({"batch": 0}, "batch must be a whole number"), ({"context": 0}, "context must be a whole number"),
         ({"prompt": 0}, "prompt must be a whole number"), ({"price": "3"}, "price must be a number"),
-        ({"utilisation": "1"}, "utilisation must be a number"),
+        ({"utilisation": "1"}, "utilisation must be above 0 and at most 1, got '1'"),
     ],
 )  # fmt: skip
 def test_a_use_is_checked_by_name(use: dict, message: str) -> None:
@@ -347,8 +347,10 @@ def test_a_load_is_checked() -> None:
     assert Load(1, 10, 5).context == 15
     assert (Slo().latency, Slo().ttft) == (None, None)
     for bad, message in (
-        ((0, 10, 5), "requests_per_s must be above 0, got 0"), ((-1, 10, 5), "requests_per_s must be above 0, got -1"),
-        ((1, 0, 5), "prompt must be a whole number"), ((1, 10, 0), "generated must be a whole number"),
+        ((0, 10, 5), "requests_per_s must be a number from 1e-15 to 1e.45, got 0"),
+        ((-1, 10, 5), "requests_per_s must be a number from 1e-15 to 1e.45, got -1"),
+        ((1, 0, 5), "prompt must be an integer of at least 1, got 0"),
+        ((1, 10, 0), "generated must be an integer of at least 1, got 0"),
     ):  # fmt: skip
         with pytest.raises(CostModelError, match=f"^{message}"):
             Load(*bad)

@@ -11,6 +11,7 @@ from costmodel import CostModelError, Deployment, accelerator, load, stated_mode
 from costmodel.exact import exact
 from costmodel.parallel import Parallel
 from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
+from costmodel.symbols import S
 from tests.test_sizing import H100, LLAMA
 
 DEPLOYMENTS = st.builds(
@@ -143,8 +144,10 @@ def test_several_targets_are_met_together() -> None:
         ("batch", {"dollars_per_million": 1}, r"dollars need price=…"),
         ("batch", {}, r"nothing to solve for: give a target, one of latency"),
         ("batch", {"latency": -1}, r"latency must be positive, got -1"),
+        ("batch", {"latency": S}, r"latency must be positive, got S"),
         ("batch", {"latency": 1, "batch": 3}, r"batch is the unknown"),
         ("batch", {"latency": 1, "speed": 3}, r"unknown condition 'speed'"),
+        ("batch", {"latency": 1, "contxt": 3}, r"unknown condition 'contxt'; did you mean context\?"),
         ("speed", {"latency": 1}, r"unknown lever 'speed'"),
         ("batch", {"latency": 1, "method": "guess"}, r"method must be one of auto, closed form, bracketed root"),
     ],

@@ -102,6 +102,13 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
         ({"batch": [1], "metrics": ("speed",)}, "unknown metric 'speed'"),
         ({"batch": [1], "chunks": 0}, "chunks must be a whole number of points, at least 1, got 0"),
         ({"weights": ["int5"]}, "unknown number format 'int5'"),
+        ({"bandwidth": [float("inf")]}, "bandwidth must be above 0 and finite, got inf"),
+        ({"contxt": [1]}, r"unknown axis 'contxt'; did you mean context\?"),
+        ({"batch": [[1], [1, 2]]}, "batch must be a number or a sequence"),
+        ({"metrics": "latency"}, r"metrics must be a sequence, such as \['latency'\], got 'latency'"),
+        ({"weights": [None, "int4"]}, r"weights must be a name or a sequence of names, got \[None, 'int4'\]"),
+        ({"cache": 0.5}, r"cache must be a sequence, such as \[0.5\], got 0.5"),
+        ({"accelerator": []}, r"accelerator must be a name or a sequence of names, got \[\]"),
     ],
 )  # fmt: skip
 def test_bad_axes_are_named(axes: dict, message: str) -> None:

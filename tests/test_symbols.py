@@ -2,6 +2,7 @@ import pytest
 import sympy
 
 from costmodel import symbols
+from costmodel.common.errors import CostModelError
 from costmodel.symbols import NOTATION, B, S, T, bindings, letter, used_in
 
 
@@ -31,6 +32,11 @@ def test_solve_finds_fractional_roots() -> None:
 def test_lookalike_is_refused() -> None:
     with pytest.raises(KeyError, match="'B' is a different symbol"):
         bindings({sympy.Symbol("B"): 3})
+
+
+def test_a_text_is_not_run() -> None:
+    with pytest.raises(CostModelError, match=r"B must be a number or a formula, got the text '1 \+ 1'"):
+        bindings({"B": "1 + 1"})
 
 
 def test_unknown_letter_lists_the_known() -> None:

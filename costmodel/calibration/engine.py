@@ -5,7 +5,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from costmodel.common.errors import CostModelError, unknown_name
+
 AVERAGE = "average"  # software of no known family: every offset is 1
+TRAITS = {"batching": ("continuous", "static"), "launch": ("fused", "eager"), "split": ("tensor", "layers")}
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,11 @@ class Engine:
     launch : "fused" (few launches per layer, or one graph of them) or "eager" (many, from Python)
     split : how devices share a model: "tensor" (every layer over all) or "layers" (one device after the other)
 
+    Raises
+    ------
+    UnknownNameError
+        for another family or trait
+
     Examples
     --------
     >>> Engine()
@@ -29,6 +37,13 @@ class Engine:
     batching: str = "continuous"
     launch: str = "fused"
     split: str = "tensor"
+
+    def __post_init__(self) -> None:
+        if self.family != AVERAGE and self.family not in [*_families()]:
+            raise unknown_name("family of software", self.family, (AVERAGE, *_families()))
+        for trait, known in TRAITS.items():
+            if getattr(self, trait) not in known:
+                raise unknown_name(trait, getattr(self, trait), known)
 
 
 @lru_cache(maxsize=1)
@@ -49,11 +64,18 @@ def engine(software: str = AVERAGE) -> Engine:
     -------
     Engine
 
+    Raises
+    ------
+    CostModelError
+        for what is no name
+
     Examples
     --------
     >>> engine("vLLM 0.12.0").family, engine("Hugging Face transformers").launch, engine("a new server").family
     ('vllm', 'eager', 'average')
     """
+    if not isinstance(software, str):
+        raise CostModelError(f"software must be a name, such as 'vllm', got {software!r}")
     for family, record in _families().items():
         if family == software or any(word in software.lower() for word in record["words"]):
             return Engine(family, **{trait: value for trait, value in record.items() if trait != "words"})

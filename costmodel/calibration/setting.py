@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from costmodel.calibration.engine import Engine
+from costmodel.common.checks import amount
+from costmodel.common.errors import CostModelError
 from costmodel.exact import Number
 from costmodel.hardware import Accelerator
 
@@ -36,6 +38,11 @@ class Setting:
     weight_bits, cache_bits : nominal, per weight and per cached element [bit]
     engine : the software
 
+    Raises
+    ------
+    CostModelError
+        for bits that are no number of at least 0, or what is no Accelerator or no Engine
+
     Examples
     --------
     >>> from costmodel.hardware import accelerator
@@ -48,6 +55,16 @@ class Setting:
     weight_bits: float
     cache_bits: float
     engine: Engine
+
+    def __post_init__(self) -> None:
+        for name, kind, words in (
+            ("accelerator", Accelerator, "an Accelerator, such as accelerator('h100-sxm')"),
+            ("engine", Engine, "an Engine, such as engine('vllm')"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise CostModelError(f"{name} must be {words}, got {getattr(self, name)!r}")
+        for name in ("weight_bits", "cache_bits"):
+            amount(name, getattr(self, name), 0)
 
     @property
     def precision(self) -> str:

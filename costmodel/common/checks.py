@@ -1,16 +1,25 @@
 """Checks of plain numbers, each refusing by name."""
 
 from math import inf
-from numbers import Real
-from operator import index
-from typing import Any, TypeVar
+from numbers import Integral, Real
+from typing import Any, TypeGuard, TypeVar
 
 from costmodel.common.errors import CostModelError
 
 Value = TypeVar("Value")
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether it is an ordinary real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object, least: float, most: float = inf) -> TypeGuard[int]:
+    """Whether it is an integer of any type from `least` to `most`; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
+
+
+def whole(name: str, value: object, least: int) -> int:
     """The value as an int, or a refusal that names it.
 
     Examples
@@ -18,13 +27,22 @@ def whole(name: str, value: Any, least: int) -> int:
     >>> whole("slots", 8, 1)
     8
     """
-    try:
-        found = None if isinstance(value, bool) else index(value)
-    except TypeError:  # floats and texts, but also arrays of many numbers
-        found = None
-    if found is None or found < least:
-        raise CostModelError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return found
+    if is_whole(value, least):
+        return int(value)
+    raise CostModelError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def amount(name: str, value: object, least: float, most: float = inf) -> Any:
+    """The value, where it is a real number from `least` to `most`, or a refusal that names it.
+
+    Examples
+    --------
+    >>> amount("price", 2.5, 0)
+    2.5
+    """
+    if is_real(value) and least <= value <= most:
+        return value
+    raise CostModelError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
 
 
 def number(name: str, value: Any, least: float, *, infinite: bool = False) -> None:
@@ -36,8 +54,7 @@ def number(name: str, value: Any, least: float, *, infinite: bool = False) -> No
     >>> number("lifetime", inf, 0, infinite=True)
     """
     kind = "number" if infinite else "finite number"
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not least <= value or (value == inf and not infinite):
+    if not is_real(value) or not least <= value or (value == inf and not infinite):
         raise CostModelError(f"{name} must be a {kind} of at least {least}, got {value!r}")
 
 

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass, replace
 
-from costmodel.common.checks import present
+from costmodel.common.checks import amount, present
 from costmodel.common.errors import CostModelError
 from costmodel.evidence.layout import whole_in
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.table import Measurement
-from costmodel.exact import quotient
+from costmodel.exact import LARGEST, SMALLEST, quotient
 from costmodel.hardware import Accelerator
 from costmodel.ops import contract
 from costmodel.roofline import Timing
@@ -87,15 +87,17 @@ def ideal_device(row: Measurement) -> Accelerator:
 def deployed(row: Measurement, device: Accelerator) -> Deployment:
     """The row's model in its formats; activations may all stay on chip."""
     cache = 16 if row.cache_bits is None else row.cache_bits
+    weights = present("weight_bits", row.weight_bits)
     return Deployment(
-        model_named(row.model), device, weights=quotient(row.weight_bits, 8), cache=quotient(cache, 8), activations=0
+        model_named(row.model), device, weights=quotient(weights, 8), cache=quotient(cache, 8), activations=0
     )
 
 
 def _whole_request(row: Measurement, plan: Deployment) -> tuple[float, str]:
     """Seconds of one prefill and of the steps after it, and what binds the longer part."""
-    first = plan.prefill(row.prompt, row.batch)
-    step = plan.decode(row.batch, row.context).timing
+    batch = present("batch", row.batch)
+    first = plan.prefill(present("prompt", row.prompt), batch)
+    step = plan.decode(batch, row.context).timing
     steps = max(0, present("generated", row.generated) - 1) * step.seconds
     return first.seconds + steps, (step if steps > first.seconds else first).bound
 
@@ -115,10 +117,11 @@ def _kernel(row: Measurement, device: Accelerator) -> Timing:
     sizes = [whole_in(digits, f"sizes of {row.model[:40]!r}") for digits in re.findall(r"\d+", row.model)]
     if len(sizes) != 3:
         raise CostModelError(f"row {row.id}: model {row.model!r} must give three sizes, such as 'gemm 1x4096x4096'")
-    bits = row.cache_bits if row.phase == "attention" else row.weight_bits
+    name = "cache_bits" if row.phase == "attention" else "weight_bits"
+    bits = present(name, getattr(row, name))
     if row.phase == "attention":
         n, k, h = sizes
-        axes = {"B": row.batch, "K": k, "G": n // k, "H": h, "S": row.prompt}
+        axes = {"B": present("batch", row.batch), "K": k, "G": n // k, "H": h, "S": present("prompt", row.prompt)}
         op = contract(
             "B K G H, B K H S -> B K G S", sizes=axes, roles=("activation", "cache", "activation"), on_chip=[2]
         )
@@ -148,7 +151,8 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     Raises
     ------
     CostModelError
-        for a model or an accelerator of no known name, or a kernel whose name does not give three sizes
+        for a model or an accelerator of no known name, a kernel whose name does not give three sizes, a size that the
+        phase needs and the row does not state, or a share of the bandwidth that is not above 0
 
     Examples
     --------
@@ -161,6 +165,7 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     ----------
     Williams et al., Roofline, CACM 52(4), 2009.
     """
+    amount("bandwidth", bandwidth, SMALLEST, LARGEST)
     if row.hardware == UNKNOWN:
         return Bound(row.value)
     device = ideal_device(row)
@@ -178,5 +183,9 @@ def bound(row: Measurement, *, bandwidth: float = 1) -> Bound:
     if row.phase == "throughput":
         work = _throughput(row, plan)
         return Bound(max(1, present("generated", row.generated) - 1) / row.value, float(work.seconds), work.bound)
-    work = plan.prefill(row.prompt, row.batch) if row.phase == "prefill" else plan.decode(row.batch, row.context).timing
+    batch = present("batch", row.batch)
+    if row.phase == "prefill":
+        work = plan.prefill(present("prompt", row.prompt), batch)
+    else:
+        work = plan.decode(batch, row.context).timing
     return Bound(row.value, float(work.seconds), work.bound)

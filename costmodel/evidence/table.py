@@ -9,12 +9,16 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from costmodel.common.checks import amount, whole
 from costmodel.common.errors import CostModelError
 from costmodel.evidence.layout import COLUMNS, MOST, UNITS, from_published, is_published
 
 PHASES = ("decode", "prefill", "request", "throughput", "gemm", "gemv", "attention", "speculative")
 LARGEST = 1e30  # of a value, whatever its unit
 MODEL_PHASES = ("decode", "prefill", "request", "throughput", "speculative")
+SMALLEST = 1e-12  # of a value, likewise
+LEAST = {"devices": 1, "weight_bits": 1, "cache_bits": 1, "batch": 1, "prompt": 0, "generated": 0}
+COUNTS = ("devices", "batch", "prompt")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,12 @@ class Measurement:
     value : in the unit of its phase [s, token/s, FLOP/s or byte/s]
     unit : that unit, as text
     excluded : why it is not an honest single-token measurement; empty for an honest one
+
+    Raises
+    ------
+    CostModelError
+        for another phase, a model or hardware that is no name, and a number out of range: bits, devices and a batch are
+        at least 1, lengths at least 0, the value above 0
 
     Examples
     --------
@@ -59,6 +69,19 @@ class Measurement:
     excluded: str = ""
     note: str = ""
 
+    def __post_init__(self) -> None:
+        _check_phase(self.phase)
+        for name in ("model", "hardware"):
+            if not isinstance(getattr(self, name), str):
+                raise CostModelError(f"{name} must be a name, got {getattr(self, name)!r}")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None or name == "devices":
+                amount(name, value, least, MOST)
+                if name in COUNTS:
+                    whole(name, value, least)
+        amount("value", self.value, SMALLEST, LARGEST)
+
     @property
     def honest(self) -> bool:
         """Whether it says how long one pass, request or kernel took, so that no bound may be beaten."""
@@ -73,6 +96,11 @@ class Measurement:
     def published_decode(self) -> bool:
         """Whether it is a decode latency with its batch and lengths stated: what a forecast is judged on."""
         return self.honest and self.phase == "decode" and None not in (self.batch, self.prompt, self.generated)
+
+
+def _check_phase(phase: str) -> None:
+    if phase not in PHASES:
+        raise CostModelError(f"phase {phase!r} is not known; give one of {', '.join(PHASES)}")
 
 
 def _number(field: str, text: str, kind: type, *, least: float, needed: bool) -> float | None:
@@ -94,8 +122,7 @@ def _number(field: str, text: str, kind: type, *, least: float, needed: bool) ->
 
 def _measurement(fields: Mapping[str, str]) -> Measurement:
     phase, unit = fields["phase"], fields["unit"]
-    if phase not in PHASES:
-        raise CostModelError(f"phase {phase!r} is not known; give one of {', '.join(PHASES)}")
+    _check_phase(phase)
     if unit != UNITS[phase]:
         raise CostModelError(f"unit of {phase} must be {UNITS[phase]}, got {unit!r}")
     for name in ("id", "model", "hardware", "source"):
@@ -116,7 +143,7 @@ def _measurement(fields: Mapping[str, str]) -> Measurement:
             least=int(phase == "throughput"),
             needed=phase in ("request", "throughput"),
         ),
-        "value": _number("value", fields["value"], float, least=1e-12, needed=True),
+        "value": _number("value", fields["value"], float, least=SMALLEST, needed=True),
     }
     if 0 < (numbers["generated"] or 0) < 1:
         raise CostModelError(f"generated must be 0 or a number of at least 1, got {fields['generated']!r}")

@@ -1,19 +1,37 @@
 """An operation priced from its axes: a contraction, or a step that touches each element of one activation."""
 
-from collections.abc import Collection, Mapping, Sequence
-from math import prod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf, prod
 
+from costmodel.common.checks import is_real, is_whole
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain
-from costmodel.operation import ROLES, SIXTEEN_BIT, Op, Tensor, Widths, axis_sizes
+from costmodel.exact import Number, amount, is_open, quotient
+from costmodel.operation import ROLES, SIXTEEN_BIT, Op, Tensor, Widths
+from costmodel.symbols import NOTATION
+
+SYMBOLS: dict[str, Number] = {name: line.symbol for name, line in NOTATION.items()}
 
 
 def _axes(pattern: str, operand: str) -> list[str]:
-    axes = operand.split()
+    axes = operand.split() if isinstance(operand, str) else []
     if not axes or len(set(axes)) < len(axes):
         problem = "is empty" if not axes else "repeats an axis"
         raise CostModelError(f"operand {operand!r} of {pattern!r} {problem}; write letters like 'B T D', each once")
     return axes
+
+
+def _sized(pattern: str, axes: Iterable[str], sizes: Mapping[str, Number] | None) -> dict[str, Number]:
+    """Every letter's size: the symbol itself unless `sizes` binds it, and G is N/K; those of the axes are positive."""
+    known = SYMBOLS if sizes is None else SYMBOLS | dict(sizes)
+    shared = "G" in axes and (sizes is None or "G" not in sizes)
+    for axis in (*axes, "N", "K") if shared else axes:
+        if axis not in known:
+            raise CostModelError(
+                f"unknown axis {axis!r} in {pattern!r}; give sizes={{{axis!r}: …}} or use a letter of the notation"
+            )
+        if not is_open(known[axis]) and not (is_real(known[axis]) and known[axis] > 0):
+            raise CostModelError(f"axis {axis} of {pattern!r} must be positive, got {known[axis]!r}")
+    return {**known, "G": quotient(known["N"], known["K"])} if shared else known
 
 
 def contract(
@@ -46,7 +64,8 @@ def contract(
     Raises
     ------
     CostModelError
-        quoting the pattern, when an axis is unknown, repeated, or only in the output
+        quoting the pattern, when an axis is unknown, repeated, only in the output or not of a positive size; for roles
+        or positions on chip that do not fit the operands, or fewer than 0 pairs visible
 
     Examples
     --------
@@ -56,20 +75,14 @@ def contract(
     >>> contract("B D, D F -> B F", sizes={"B": 1, "D": 4, "F": 8}).flops
     64
     """
-    left, arrow, output = pattern.partition("->")
-    if not arrow:
+    if not isinstance(pattern, str) or "->" not in pattern:
         raise CostModelError(f"{pattern!r} has no arrow; write it like 'B T D, D F -> B T F'")
+    left, _, output = pattern.partition("->")
     operands = [_axes(pattern, operand) for operand in left.split(",")] + [_axes(pattern, output)]
     distinct = list(dict.fromkeys(axis for axes in operands[:-1] for axis in axes))
-    known = axis_sizes(sizes)
-    for axis in (*distinct, *operands[-1]):
-        if axis not in known:
-            raise CostModelError(
-                f"unknown axis {axis!r} in {pattern!r}; give sizes={{{axis!r}: …}} or use a letter of the notation"
-            )
-        if is_plain(known[axis]) and not known[axis] > 0:
-            raise CostModelError(f"axis {axis} of {pattern!r} must be positive, got {known[axis]}")
-    if extra := [axis for axis in operands[-1] if axis not in distinct]:
+    extra = [axis for axis in operands[-1] if axis not in distinct]
+    known = _sized(pattern, [*distinct, *extra], sizes)
+    if extra:
         raise CostModelError(f"axis {extra[0]!r} of {pattern!r} is in the output but in no input")
     if roles is None:
         roles = ["activation" if "B" in axes else "weight" for axes in operands[:-1]] + ["activation"]
@@ -78,6 +91,12 @@ def contract(
             f"{len(roles)} for {len(operands)} operands" if len(roles) != len(operands) else f"{sorted(unknown)[0]!r}"
         )
         raise CostModelError(f"roles of {pattern!r}: got {problem}; give one of {', '.join(ROLES)} for each")
+    last = len(operands) - 1
+    for position in on_chip:
+        if not is_whole(position, -last - 1, last):
+            raise CostModelError(f"on_chip of {pattern!r}: no operand {position!r}; they are 0 … {last}, or -1")
+    if visible is not None:
+        amount(visible, f"pairs visible in {pattern!r}", at_least=0, at_most=inf)
     kept = {position % len(operands) for position in on_chip}
     tensors = [
         Tensor(" ".join(axes), prod(known[a] for a in axes), role, place in kept, tuple(known[a] for a in axes))
@@ -114,8 +133,8 @@ def elementwise(
 
     Raises
     ------
-    KeyError
-        for a letter that is neither in the notation nor in `sizes`
+    CostModelError
+        quoting the axes, when one is unknown, repeated or not of a positive size; for less than 0 FLOPs on an element
 
     Examples
     --------
@@ -124,8 +143,9 @@ def elementwise(
     >>> elementwise("B T D", 3, sizes={"B": 1, "T": 2, "D": 4}).flops
     24
     """
-    known = axis_sizes(sizes)
-    count = prod(known[a] for a in axes.split())
+    touched, read = _axes(axes, axes), [] if gain is None else _axes(gain, gain)
+    known = _sized(axes if gain is None else f"{axes}, {gain}", [*touched, *read], sizes)
+    count = prod(known[a] for a in touched)
     x = Tensor(axes, count, "activation", on_chip)
-    weights = () if gain is None else (Tensor(gain, prod(known[a] for a in gain.split()), "weight"),)
-    return Op(per_element * count, (x, *weights), (x,))
+    weights = () if gain is None else (Tensor(gain, prod(known[a] for a in read), "weight"),)
+    return Op(amount(per_element, "per_element", at_least=0, at_most=inf) * count, (x, *weights), (x,))

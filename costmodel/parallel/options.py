@@ -4,8 +4,9 @@ from dataclasses import KW_ONLY, dataclass
 
 from sympy import Expr
 
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import LARGEST, Number, is_plain, is_real, quotient, ratio, whole
+from costmodel.exact import LARGEST, Number, is_plain, quotient, ratio, whole
 from costmodel.hardware import Accelerator
 from costmodel.ops import Ledger
 from costmodel.parallel.collectives import all_reduce

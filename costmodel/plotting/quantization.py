@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from costmodel.evidence import measurements
 from costmodel.hardware import accelerator
 from costmodel.lab.quantization import Scheme, awq, gptq, output_error, relative_error
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, RED, canvas, label
@@ -11,17 +12,16 @@ from costmodel.sizing import Deployment
 from costmodel.zoo import load
 
 TWO_ROWS = ((0.31, -0.12, 0.05, 0.24, -0.28, 0.17), (-1.9, 2.8, 0.6, -0.9, 1.5, -2.4))
-# What was measured: name, bits per weight with scales (16 before), times as fast. Sources: the READMEs of gpt-fast and
-# of llm-awq's TinyChat 2.0; IST-DASLab/gptq; the Hugging Face blog on BLOOM inference; earino.github.io.
+# What was measured: name, bits per weight with scales (16 before), the rows of evidence with 16 bits and with fewer.
 MEASURED = (
-    ("AWQ, Llama-3-8B on Jetson Orin", 4.16, 96.0 / 32.53),
-    ("AWQ, Llama-3-8B on RTX 4090", 4.16, 17.07 / 6.39),
-    ("AWQ, Llama-3-8B on A100", 4.16, 12.37 / 6.29),
-    ("gpt-fast int4, Llama-2-7B on A100", 5.0, 196.8 / 104.9),
-    ("gpt-fast int8, Llama-2-7B on A100", 8.0, 155.58 / 104.9),
-    ("DeepSpeed int8, BLOOM-176B on 8 A100", 8.0, 44.02 / 89.09),
-    ("bitsandbytes int8, 0.5B on T4", 8.0, 5.05 / 12.65),
+    ("AWQ, Llama-3-8B on Jetson Orin", 4.16, "tinychat-012", "tinychat-013"),
+    ("AWQ, Llama-3-8B on RTX 4090", 4.16, "tinychat-001", "tinychat-002"),
+    ("AWQ, Llama-3-8B on A100", 4.16, "tinychat-006", "tinychat-007"),
+    ("gpt-fast int4, Llama-2-7B on A100", 5.0, "gptfast-001", "gptfast-003"),
+    ("gpt-fast int8, Llama-2-7B on A100", 8.0, "gptfast-001", "gptfast-002"),
+    ("DeepSpeed int8, BLOOM-176B on 8 A100", 8.0, "bloom-001", "bloom-005"),
 )
+UNLISTED = (("bitsandbytes int8, 0.5B on T4", 8.0, 5.05 / 12.65),)  # earino.github.io; not among the evidence
 
 
 def ruler_per_row(rows: tuple[tuple[float, ...], ...] = TWO_ROWS, bits: int = 4) -> Figure:
@@ -109,17 +109,18 @@ def what_fewer_bits_buy(name: str = "llama-3-8b", hardware: str = "h100-sxm", co
 
 def measured_against_bytes() -> Figure:
     """Published speed-ups of quantized models beside the ratio of their bytes."""
+    seconds = {row.id: row.value for row in measurements()}
+    found = [(name, bits, seconds[wide] / seconds[narrow]) for name, bits, wide, narrow in MEASURED]
+    shown = [*found, *UNLISTED][::-1]
     with canvas(figsize=(8, 4.4)) as (figure, (axes,)):
-        for i, (_, bits, faster) in enumerate(reversed(MEASURED)):
+        for i, (_, bits, faster) in enumerate(shown):
             axes.barh(i, 16 / bits, color=LIGHT, label="bytes saved" if i == 0 else None)
             axes.barh(i, faster, height=0.4, color=GREEN if faster >= 1 else RED)
             axes.text(faster + 0.05, i, f"{faster:.2f}x", va="center", fontsize=11)
         axes.axvline(1, color=GREY, linewidth=1.2)
-        axes.set_yticks(range(len(MEASURED)), [name for name, *_ in reversed(MEASURED)])
+        axes.set_yticks(range(len(shown)), [name for name, *_ in shown])
         axes.grid(visible=False, axis="y")
-        slower = sum(faster < 1 for *_, faster in MEASURED)
-        title = (
-            f"Fewer bits are not faster by themselves:\nnone of {len(MEASURED)} reaches its bytes, {slower} got slower"
-        )
+        slower = sum(faster < 1 for *_, faster in shown)
+        title = f"Fewer bits are not faster by themselves:\nnone of {len(shown)} reaches its bytes, {slower} got slower"
         label(axes, title=title, x="times as fast as 16 bits (wide: bytes saved)")
     return figure

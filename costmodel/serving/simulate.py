@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from costmodel.common import checks
+from costmodel.common.errors import CostModelError
 from costmodel.exact import whole
 from costmodel.serving.costs import PassCosts
 from costmodel.serving.decoding import Sequence
@@ -29,6 +31,11 @@ def rows(trace: Trace) -> Iterator[tuple[int, float, int, int]]:
         yield from zip(
             *(column[part].tolist() for column in (priority, trace.arrival, trace.prompt, trace.output)), strict=True
         )
+
+
+def _copies(name: str, count: object) -> int:
+    """A number of replicas; a letter is none."""
+    return whole(checks.whole(name, count, 1), name, limit=10**6)
 
 
 def simulate(
@@ -63,8 +70,8 @@ def simulate(
     Raises
     ------
     CostModelError
-        for replicas that are not whole and above 0, weights that do not fit, or, compiled, a policy or a trace that the
-        compiled core does not serve
+        for replicas that are not whole and above 0, replicas that prefill under a policy without any, weights that do
+        not fit, or, compiled, a policy or a trace that the compiled core does not serve
 
     Examples
     --------
@@ -78,7 +85,11 @@ def simulate(
     ----------
     Yu et al., Orca, OSDI 2022 (batches that change from pass to pass).
     """
-    replicas = whole(replicas, "replicas", limit=10**6)
+    replicas = _copies("replicas", replicas)
+    if prefill_replicas is not None and policy.kind != "disaggregated":
+        raise CostModelError(
+            f"prefill_replicas ({prefill_replicas!r}) are for Policy(kind='disaggregated'), got {policy.kind!r}"
+        )
     costs = deployment if isinstance(deployment, PassCosts) else PassCosts(deployment)
     watch = None if progress is None else _Watch(len(trace), progress)
     spare = 0
@@ -87,7 +98,7 @@ def simulate(
 
         logs = [(places, serve(part, costs, policy)) for places, part in _in_turn(trace, replicas)]
     elif policy.kind == "disaggregated":
-        spare = whole(replicas if prefill_replicas is None else prefill_replicas, "prefill_replicas", limit=10**6)
+        spare = replicas if prefill_replicas is None else _copies("prefill_replicas", prefill_replicas)
         pools, requests = (spare, replicas), list(arrivals(trace, costs))
         logs = [(np.arange(len(trace)), serve_apart(requests, costs, policy, pools, **_about(trace), watch=watch))]
     else:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from costmodel.common.checks import amount, is_whole
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
+from costmodel.exact import LARGEST, SMALLEST
 from costmodel.serving.policy import Policy, Slo
 from costmodel.serving.simulate import simulate
 from costmodel.serving.trace import Trace
@@ -73,7 +75,8 @@ def serving_study(
     Raises
     ------
     CostModelError
-        for a trace whose requests all arrive at once, as one alone does, or, without a client, where joblib is missing
+        for a trace of one request or whose requests all arrive at once, a rate that is not above 0, jobs that are 0 or
+        no whole number, or, without a client, where joblib is missing
 
     Examples
     --------
@@ -83,8 +86,14 @@ def serving_study(
     >>> [(p.policy, p.rate) for p in serving_study(trace, d, {"one": Policy(slots=1)}, [1, 2])]
     [('one', 1), ('one', 2)]
     """
+    if len(trace) == 1:
+        raise CostModelError("one request has no rate to change: a study needs at least two, at different times")
     if trace.rate == float("inf"):
         raise CostModelError("all requests arrive at once: such a trace has no rate to change")
+    for rate in rates:
+        amount("a rate", rate, SMALLEST, LARGEST)
+    if not is_whole(jobs, -LARGEST) or jobs == 0:
+        raise CostModelError(f"jobs must be a whole number, at least 1, or -1 for one a core, got {jobs!r}")
     tasks = [
         ((name, label), deployment, policy, rate, trace, slo or Slo(), replicas)
         for (name, deployment), (label, policy), rate in product(deployments.items(), policies.items(), rates)

@@ -70,7 +70,7 @@ class Trace:
 
     @property
     def rate(self) -> float:
-        """(requests − 1)/(last arrival − first) [request/s]; infinite when all arrive at once."""
+        """(requests − 1)/(last arrival − first) [request/s]; infinite when all arrive at once, as one does."""
         span = float(self.arrival[-1] - self.arrival[0])
         return (len(self) - 1) / span if span else float("inf")
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from costmodel.common.errors import CostModelError
-from costmodel.exact import whole
+from costmodel.common.checks import amount, whole
+from costmodel.exact import LARGEST, SMALLEST
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.words import format_words, spread_words
 from costmodel.tables import Table, with_prefix
@@ -18,6 +18,11 @@ class Slo:
     ----------
     latency, ttft : the most that an output token, and the first one, may take [s]; None for no promise
 
+    Raises
+    ------
+    CostModelError
+        for a limit that is no number above 0
+
     Examples
     --------
     >>> Slo(latency=1 / 20)  # twenty tokens a second to each user
@@ -26,6 +31,11 @@ class Slo:
 
     latency: float | None = None
     ttft: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("latency", self.latency), ("ttft", self.ttft)):
+            if value is not None:
+                amount(name, value, SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -53,10 +63,9 @@ class Load:
     generated: int
 
     def __post_init__(self) -> None:
-        whole(self.prompt, "prompt")
-        whole(self.generated, "generated")
-        if not self.requests_per_s > 0:
-            raise CostModelError(f"requests_per_s must be above 0, got {self.requests_per_s}")
+        whole("prompt", self.prompt, 1)
+        whole("generated", self.generated, 1)
+        amount("requests_per_s", self.requests_per_s, SMALLEST, LARGEST)
 
     @property
     def context(self) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 from sympy import Expr
 
 from costmodel.calibration import Setting
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_real, whole
+from costmodel.exact import Number, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model
 from costmodel.ops import Ledger
@@ -168,13 +169,9 @@ class Deployment(Memory, Questions):
         if generated is not None and not self.calibrated:
             raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
         batch, context = whole(batch, "batch"), whole(context, "context")
-        memory, bandwidth, peak = (
-            self.memory_bytes(batch, context),
-            self.accelerator.bandwidth,
-            self.accelerator.peak(self.compute),
-        )
+        memory, device = self.memory_bytes(batch, context), self.accelerator
         if self.textbook:
-            step: Timing = MemoryBound(2 * self.params * batch, memory, peak, bandwidth)
+            step: Timing = MemoryBound(2 * self.params * batch, memory, device.peak(self.compute), device.bandwidth)
         else:
             step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:

@@ -10,10 +10,10 @@ from typing import Any
 from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import exact
+from costmodel.exact import exact, is_open
 from costmodel.sizing.branches import binding_branch
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric
+from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric, used
 from costmodel.tables import Table
 
 
@@ -102,10 +102,20 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     Returns
     -------
     Elasticities
+
+    Raises
+    ------
+    UnknownNameError
+        for a metric or a condition that is not known
+    CostModelError
+        for a lever that is still a symbol, and dollars without a price
     """
-    use = Use(**where)
+    wanted, use = metric(name), used(**where)
     levers = _turnable(deployment, use)
     at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
+    for one in levers:
+        if is_open(at[one.symbol]):
+            raise CostModelError(f"{one.name} must be a number to be turned by a percent, got {at[one.symbol]}")
     value = formula(name, deployment, use, levers)
     branch, tie = binding_branch(value, at)
     ranked = _ranked(branch, levers, at)
@@ -113,7 +123,7 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     if tie:
         unsorted = _ranked(binding_branch(value, at, last=True)[0], levers, at)
         other = {one: unsorted[one] for one in ranked}
-    return Elasticities(metric(name), float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
+    return Elasticities(wanted, float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
 
 
 def _ranked(branch: Expr, levers: list[Lever], at: Mapping[Any, Any]) -> dict[str, float]:

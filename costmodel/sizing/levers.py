@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 from sympy import Expr, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
-from costmodel.exact import LARGEST, Number, amount, exact, whole
+from costmodel.exact import Number, amount, exact, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, dollars, joules_per_token, paid_devices
+from costmodel.sizing.money import HOUR, checked_utilisation, dollars, joules_per_token, paid_devices
 from costmodel.symbols import (
     B,
     K,
@@ -41,8 +41,8 @@ class Use:
         whole(self.batch, "batch")
         whole(self.context, "context")
         whole(self.prompt_tokens, "prompt")
-        amount(0 if self.price is None else self.price, "price", at_least=-LARGEST)
-        amount(self.utilisation, "utilisation", at_least=-LARGEST)
+        amount(0 if self.price is None else self.price, "price", at_least=0)
+        checked_utilisation(self.utilisation)
 
     @property
     def prompt_tokens(self) -> Number:
@@ -64,6 +64,14 @@ class Use:
 
 
 USES = tuple(field.name for field in fields(Use))
+
+
+def used(**where: Number) -> Use:
+    """A Use of these conditions, each of a known name."""
+    for name in where:
+        if name not in USES:
+            raise unknown_name("condition", name, USES)
+    return Use(**where)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What a token costs: dollars from a price per hour, and an upper estimate of energy from the rated power."""
 
+from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain
+from costmodel.exact import Number, is_open
 from costmodel.sizing.deployment import Deployment
 
 HOUR = 3600
@@ -16,8 +17,8 @@ def paid_devices(deployment: Deployment) -> Number:
 
 def checked_utilisation(utilisation: Number) -> Number:
     """A share above 0 and at most 1, or a symbol."""
-    if is_plain(utilisation) and not 0 < utilisation <= 1:
-        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    if not is_open(utilisation) and not (is_real(utilisation) and 0 < utilisation <= 1):
+        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation!r}")
     return utilisation
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from costmodel.common.checks import amount, whole
 from costmodel.common.errors import CostModelError
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import Use, metric
-from costmodel.sizing.words import titled
+from costmodel.sizing.money import checked_utilisation
+from costmodel.sizing.words import several, titled
 from costmodel.tables import Table, rate, with_prefix
 
 FITS = ("fits", "does not fit")
@@ -55,6 +57,19 @@ def point(
     return Point(deployment, batch, step.seconds_per_token, step.tokens_per_s, step.memory_bytes, fits, money)
 
 
+def _priced(
+    deployments: Sequence[Deployment], prices: Sequence[float] | None, utilisation: float
+) -> list[tuple[Deployment, float | None]]:
+    """Each deployment with its price; None where none are given."""
+    amount("utilisation", checked_utilisation(utilisation), 0, 1)
+    if prices is None:
+        return [(d, None) for d in deployments]
+    asked = [amount("a price", price, 0) for price in several("prices", prices)]
+    if len(asked) != len(deployments):
+        raise CostModelError(f"{len(asked)} prices for {len(deployments)} deployments: give one for each")
+    return list(zip(deployments, asked, strict=True))
+
+
 def compare(
     deployments: Sequence[Deployment], *, batch: int = 1, context: int = 1024,
     prices: Sequence[float] | None = None, utilisation: float = 1,
@@ -76,7 +91,8 @@ def compare(
     Raises
     ------
     CostModelError
-        when there are not as many prices as deployments
+        when there are not as many prices as deployments, or one is no number of at least 0; for a batch or context that
+        is no whole number of at least 1, and a utilisation outside (0, 1]
 
     Examples
     --------
@@ -85,18 +101,16 @@ def compare(
     >>> [row[4:] for row in compare(cards, batch=32, context=8192).rows]  # 59 and 29 sequences fit
     [[59, 'fits'], [29, 'does not fit']]
     """
-    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
-    if len(asked) != len(deployments):
-        raise CostModelError(f"{len(asked)} prices for {len(deployments)} deployments: give one for each")
+    batch, context = whole("batch", batch, 1), whole("context", context, 1)
     header = ["deployment", "ms per token", "tokens/s", "memory", "largest batch", ""]
     rows = []
-    for d, price in zip(deployments, asked, strict=True):
+    for d, price in _priced(deployments, prices, utilisation):
         p = point(d, batch, context, price, utilisation)
         most = d.largest_batch(context)
         row: list[object] = [titled(d), f"{1e3 * p.latency:.4g}", rate(p.throughput), with_prefix(p.memory, "B")]
         row += ["unbounded" if most is None else most, FITS[not p.fits]]
         rows.append(row if price is None else [*row, f"{p.dollars_per_million:.4g}"])
-    return Table(header if asked[0] is None else [*header, "$ per million out"], rows)
+    return Table(header if prices is None else [*header, "$ per million out"], rows)
 
 
 def pareto(
@@ -120,7 +134,8 @@ def pareto(
     Raises
     ------
     CostModelError
-        when nothing fits, for another `against`, or dollars without prices
+        when nothing fits, for another `against`, dollars without prices, not as many prices as deployments, or
+        batches or a context that are no whole numbers of at least 1
 
     Examples
     --------
@@ -133,11 +148,12 @@ def pareto(
         raise CostModelError(f"against must be 'throughput' or 'dollars_per_million', got {against!r}")
     if against == "dollars_per_million" and prices is None:
         raise CostModelError("dollars need prices=[…], one for each deployment, in $ per device and hour")
-    asked: Sequence[float | None] = [None] * len(deployments) if prices is None else prices
+    batches = [whole("batch", one, 1) for one in several("batch", batch)]
+    context = whole("context", context, 1)
     tried = [
         point(d, b, context, price, utilisation)
-        for d, price in zip(deployments, asked, strict=True)
-        for b in batch
+        for d, price in _priced(deployments, prices, utilisation)
+        for b in batches
         if d.fits(b, context)
     ]
     if not tried:

@@ -5,22 +5,26 @@ load, divided by the share of time that may be busy, says how many copies are ne
 costs. The context is taken at its longest, prompt + answer, in time and in memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from costmodel.common.errors import CostModelError
+from costmodel.common.checks import amount, whole
+from costmodel.common.errors import CostModelError, unknown_name
+from costmodel.exact import LARGEST, is_open
 from costmodel.hardware import accelerator
-from costmodel.model import Model
+from costmodel.model import Model, element_bytes
+from costmodel.parallel import Parallel
 from costmodel.sizing.choice import Choice, Load, Plan, Slo, option_words
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, MILLION, paid_devices
-from costmodel.sizing.words import as_spread
+from costmodel.sizing.money import HOUR, MILLION, checked_utilisation, paid_devices
+from costmodel.sizing.words import as_spread, several
 from costmodel.tables import with_prefix
 
 LARGEST_BATCH = 4096  # where memory sets no limit
 ROUNDING = 1e-9  # relative, of the copies needed
+OPTIONS = ("activations", "reserve", "compute", "textbook", "calibrated")  # of a Deployment, beside what a plan decides
 
 
 def busy_seconds(d: Deployment, load: Load, batch: int) -> float:
@@ -40,11 +44,6 @@ def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, u
     return Choice(hardware, everything, batch, devices, step, first, cost, cost / written)
 
 
-def sharded(d: Deployment, ways: Any) -> Deployment:
-    """One copy spread over several devices; a number is the devices that split every matrix."""
-    return replace(d, parallel=as_spread(ways))
-
-
 def plan(
     model: Model, slo: Slo, load: Load, *, prices: Mapping[str, float], shardings: Sequence[Any] = (1,),
     weights: Sequence[str | None] = (None,), cache: Sequence[str] = ("bf16",), utilisation: float = 1,
@@ -60,7 +59,7 @@ def plan(
     weights, cache : formats to consider; None for weights as they are stored
     utilisation : share of the time that copies may be busy; below 1 leaves room for waves
     most_devices : number of devices that can be had; None for any
-    options : of every Deployment, such as reserve
+    options : of every Deployment: activations, reserve, compute, textbook or calibrated
 
     Returns
     -------
@@ -68,8 +67,11 @@ def plan(
 
     Raises
     ------
+    UnknownNameError
+        for an option, an accelerator or a format that is not known
     CostModelError
-        when nothing will do, with the reason against each configuration, and for a utilisation outside (0, 1]
+        when nothing will do, with the reason against each configuration; for a price or a utilisation out of range, or
+        choices that are no sequence
 
     Examples
     --------
@@ -79,12 +81,18 @@ def plan(
     >>> found.best.hardware, found.best.devices, found.runner_up.hardware
     ('l40s', 1, 'h100-sxm')
     """
-    if not 0 < utilisation <= 1:
-        raise CostModelError(f"utilisation must be above 0 and at most 1, got {utilisation}")
+    _check(slo, load, prices, options)
+    spreads = [as_spread(ways) for ways in several("shardings", shardings)]
+    formats = several("weights", weights), several("cache", cache)
+    for width in (width for tried in formats for width in tried if width is not None):
+        element_bytes(width)
+    amount("utilisation", checked_utilisation(utilisation), 0, 1)
+    if most_devices is not None:
+        whole("most_devices", most_devices, 1)
     found: list[Choice] = []
     rejected: list[tuple[str, str]] = []
     for hardware, price in prices.items():
-        for d in _options(model, hardware, shardings, weights, cache, options):
+        for d in _options(model, hardware, spreads, *formats, options):
             try:
                 answer = _best_batch(d, hardware, slo, load, price, utilisation)
             except CostModelError as refused:  # this model cannot be split so, or the figures for it are not on record
@@ -102,18 +110,34 @@ def plan(
     return Plan(found, rejected)
 
 
+def _check(slo: Slo, load: Load, prices: Mapping[str, float], options: Iterable[str]) -> None:
+    for name, value, kind, words in (
+        ("slo", slo, Slo, "a costmodel.Slo, such as Slo(latency=0.05)"),
+        ("load", load, Load, "a Load, such as Load(requests_per_s=1, prompt=1000, generated=200)"),
+        ("prices", prices, Mapping, "{accelerator: $ per device and hour}"),
+    ):
+        if not isinstance(value, kind):
+            raise CostModelError(f"{name} must be {words}, got {value!r}")
+    for name in options:
+        if name not in OPTIONS:
+            raise unknown_name("option", name, OPTIONS)
+    for hardware, price in prices.items():
+        accelerator(hardware)  # of a known name
+        amount(f"the price of {hardware}", price, 0, LARGEST)
+
+
 def _options(
     model: Model,
     hardware: str,
-    shardings: Sequence[Any],
+    shardings: Sequence[Parallel],
     weights: Sequence[str | None],
     cache: Sequence[str],
     options: Mapping[str, Any],
 ) -> Iterator[Deployment]:
-    for sharding in shardings:
+    for spread in shardings:
         for w in weights:
             for c in cache:
-                yield sharded(Deployment(model, accelerator(hardware), weights=w, cache=c, **options), sharding)
+                yield Deployment(model, accelerator(hardware), weights=w, cache=c, parallel=spread, **options)
 
 
 def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float, utilisation: float) -> Choice | str:
@@ -124,6 +148,8 @@ def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float
     it; from block to block the work per request shrinks. So the last two blocks need the fewest copies, and the first
     block that needs as few is the fastest.
     """
+    if is_open(d.memory_bytes(1, load.context) - d.usable_bytes):
+        raise CostModelError("a plan needs numbers throughout, and what memory holds is a formula here")
     most = d.largest_batch(load.context)
     most = LARGEST_BATCH if most is None else min(most, LARGEST_BATCH)
     if most < 1:

@@ -77,9 +77,9 @@ class Questions:
         Raises
         ------
         UnknownNameError
-            for a metric that is not known
+            for a metric or a condition that is not known
         CostModelError
-            for dollars without a price
+            for a lever that is still a symbol, and dollars without a price
 
         Examples
         --------

@@ -7,11 +7,11 @@ from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fractio
 from sympy import solve as sympy_solve
 
 from costmodel.common.checks import present
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
-from costmodel.exact import LARGEST, amount, exact
+from costmodel.exact import LARGEST, amount, exact, is_open
 from costmodel.sizing.branches import branches
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
@@ -67,15 +67,13 @@ def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **condi
         if name in METRICS
     }
     if extra := set(conditions) - set(USES):
-        raise CostModelError(
-            f"unknown condition {min(extra)!r}; targets: {', '.join(METRICS)}; where: {', '.join(USES)}"
-        )
+        raise unknown_name("condition", min(extra), (*METRICS, *USES))
     if not targets:
         raise CostModelError(f"nothing to solve for: give a target, one of {', '.join(METRICS)}")
     if turned.name in conditions:
         raise CostModelError(f"{turned.name} is the unknown: it cannot be given as well")
     for name, target in targets.items():
-        if not target > 0:
+        if is_open(target) or not target > 0:
             raise CostModelError(f"{name} must be positive, got {target}")
     use = Use(**{name: exact(value) for name, value in conditions.items()})
     found = [_Crossing(deployment, use, turned, metric(name), target, method) for name, target in targets.items()]

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Symbol
 
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.common.extras import needed
 from costmodel.evaluate import compile_formulas
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever
+from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever, metric
 from costmodel.sizing.money import paid_devices
-from costmodel.sizing.words import as_spread, spread_words
+from costmodel.sizing.words import as_spread, several, spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
-CHOICES = ("weights", "cache", "activations", "accelerator", "parallel")  # axes of names: one deployment each
+FORMATS_OF = ("weights", "cache", "activations")
+CHOICES = (*FORMATS_OF, "accelerator", "parallel")  # axes of names: one deployment each
 ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
 
@@ -47,12 +48,14 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     Raises
     ------
     CostModelError
-        for an unknown axis or metric, values that are not above 0, and where xarray (or Dask) is not installed
+        for an unknown axis or metric, values that are not above 0, an axis of names without any, and where xarray (or
+        Dask) is not installed
     """
     xarray = needed("xarray", "a sweep", "studies")
     for name in axes:
         if name not in (*CHOICES, *LEVERS, "bits"):
-            raise CostModelError(f"unknown axis {name!r}; known: {', '.join((*LEVERS, *CHOICES))}")
+            raise unknown_name("axis", name, (*LEVERS, *CHOICES))
+    metrics = [metric(name).name for name in several("metrics", metrics)]
     chosen = next((name for name in axes if name in CHOICES), None)
     if chosen is None:
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
@@ -60,7 +63,9 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     rest = {name: values for name, values in axes.items() if name != chosen}
     if isinstance(options, str | int | Accelerator | Parallel):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
-    options = list(options)
+    options = several(chosen, options)
+    if not options or (chosen in FORMATS_OF and not all(isinstance(one, str) for one in options)):
+        raise CostModelError(f"{chosen} must be a name or a sequence of names, got {axes[chosen]!r}")
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
     axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
@@ -132,11 +137,14 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
 
 def _checked(turned: Lever, value: object) -> np.ndarray:
     """Numbers above 0 along at most one axis, whole where they count something."""
-    array = np.asarray(list(value) if isinstance(value, range) else value)
+    try:
+        array = np.asarray(list(value) if isinstance(value, range) else value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0)
     if array.ndim > 1 or array.dtype.kind not in "iuf" or not array.size:
         raise CostModelError(f"{turned.name} must be a number or a sequence of numbers, got {value!r}")
-    if not np.all(array > 0) or (turned.whole and np.any(array != np.floor(array))):
-        wanted = "whole numbers, at least 1" if turned.whole else "above 0"
+    if not np.all((array > 0) & (array < np.inf)) or (turned.whole and np.any(array != np.floor(array))):
+        wanted = "whole numbers, at least 1" if turned.whole else "above 0 and finite"
         raise CostModelError(f"{turned.name} must be {wanted}, got {array.min():g}")
     return array
 

@@ -1,9 +1,26 @@
 """A deployment in a few words, for tables, attributes and reasons."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from costmodel.common.errors import CostModelError
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
 
 WAYS = ("tensor", "data", "expert", "pipeline", "replicas")
+
+
+def several(name: str, values: object) -> list[Any]:
+    """The values of a sequence; a single one, or a text, is refused.
+
+    Examples
+    --------
+    >>> several("batch", range(1, 4))
+    [1, 2, 3]
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise CostModelError(f"{name} must be a sequence, such as [{values!r}], got {values!r}")
+    return list(values)
 
 
 def as_spread(ways: Parallel | int) -> Parallel:

@@ -6,16 +6,10 @@ an estimate; what is certain is 1 to γ + 1 tokens per pass. (Leviathan et al., 
 
 from sympy import Eq, Expr, Integer, Piecewise, diff
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, ratio, smallest, whole
+from costmodel.exact import Number, amount, is_plain, ratio, smallest, whole
 from costmodel.symbols import alpha, gamma
-
-
-def checked_share(name: str, value: Number) -> Number:
-    """A symbol, or a number from 0 to 1."""
-    if is_plain(value) and not 0 <= value <= 1:
-        raise CostModelError(f"{name} must be between 0 and 1, got {value}")
-    return value
 
 
 def expected_tokens(alpha: Number = alpha, gamma: Number = gamma) -> Number:
@@ -49,7 +43,7 @@ def expected_tokens(alpha: Number = alpha, gamma: Number = gamma) -> Number:
     ----------
     Leviathan et al., 2211.17192, equation 1.
     """
-    checked_share("alpha", alpha)
+    amount(alpha, "alpha", 0, 1)
     gamma = whole(gamma, "gamma", at_least=0)
     if is_plain(gamma):
         return sum(alpha**i for i in range(gamma + 1))
@@ -82,7 +76,7 @@ def sensitivity(alpha: Number = alpha, gamma: Number = gamma) -> Number:
     >>> sensitivity(1, 4)
     10
     """
-    checked_share("alpha", alpha)
+    amount(alpha, "alpha", 0, 1)
     gamma = whole(gamma, "gamma", at_least=0)
     if is_plain(gamma):
         return sum((i * alpha ** (i - 1) for i in range(1, gamma + 1)), Integer(0) if isinstance(alpha, Expr) else 0)
@@ -110,14 +104,14 @@ def most_tokens_of_mixtures(alpha: Number = alpha, gamma: Number = gamma) -> Num
     Raises
     ------
     CostModelError
-        for α outside 0 … 1
+        for α outside 0 … 1, or a γ that is not whole or is below 0
 
     Examples
     --------
     >>> most_tokens_of_mixtures(0.65, 5)
     4.25
     """
-    return 1 + checked_share("alpha", alpha) * gamma
+    return 1 + amount(alpha, "alpha", 0, 1) * whole(gamma, "gamma", at_least=0)
 
 
 def limits_of_text(alpha: Number, gamma: Number) -> tuple[Number, Number]:
@@ -149,7 +143,7 @@ def limits_of_text(alpha: Number, gamma: Number) -> tuple[Number, Number]:
     >>> [round(x, 3) for x in limits_of_text(0.65, 5)]
     [2.182, 2.857]
     """
-    checked_share("alpha", alpha)
+    amount(alpha, "alpha", 0, 1)
     gamma = whole(gamma, "gamma", at_least=0)
     least = ratio(gamma + 1, gamma + 1 - alpha * gamma)
     return least, gamma + 1 if alpha == 1 else smallest(gamma + 1, ratio(1, 1 - alpha))
@@ -161,7 +155,7 @@ def implied_alpha(tokens: float, gamma: int) -> float:
     Parameters
     ----------
     tokens : E, measured per pass of the target, from 1 to γ + 1 [token]
-    gamma : γ, drafts per round [token]
+    gamma : γ, drafts per round, at least 1 [token]
 
     Returns
     -------
@@ -170,15 +164,16 @@ def implied_alpha(tokens: float, gamma: int) -> float:
     Raises
     ------
     CostModelError
-        when no α gives so many tokens: fewer than 1 or more than γ + 1
+        when no α gives so many tokens, fewer than 1 or more than γ + 1, or every α does, at γ = 0
 
     Examples
     --------
     >>> round(implied_alpha(1.75, 2), 9), round(implied_alpha(3.3616, 4), 9)  # 1 + 1/2 + 1/4 is 1.75
     (0.5, 0.8)
     """
-    if not 1 <= tokens <= gamma + 1:
-        raise CostModelError(f"tokens per pass must be between 1 and gamma + 1 = {gamma + 1}, got {tokens}")
+    gamma = checks.whole("gamma", gamma, 1)
+    if not (checks.is_real(tokens) and 1 <= tokens <= gamma + 1):
+        raise CostModelError(f"tokens per pass must be between 1 and gamma + 1 = {gamma + 1}, got {tokens!r}")
     low, high = 0.0, 1.0
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if expected_tokens(middle, gamma) <= tokens else (low, middle)

@@ -3,15 +3,16 @@
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, ratio, tidy, whole
+from costmodel.exact import Number, amount, is_plain, ratio, tidy, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import Model, element_bytes
 from costmodel.operation import Widths
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
 from costmodel.roofline import timing
-from costmodel.speculation.acceptance import checked_share, expected_tokens
+from costmodel.speculation.acceptance import expected_tokens
 from costmodel.speculation.rounds import verify_ledger
 from costmodel.symbols import B, S, alpha, gamma
 
@@ -27,6 +28,11 @@ class Speculation:
     weights, draft_weights : formats of the weights (None: as stored), or bytes per weight [byte]
     cache, activations : formats of cache and activations, of both models, or bytes per element [byte]
     compute : dtype of the arithmetic
+
+    Raises
+    ------
+    CostModelError
+        for a target, draft or accelerator that is none
 
     Examples
     --------
@@ -49,6 +55,12 @@ class Speculation:
     cache: str | Number = "bf16"
     activations: str | Number = "bf16"
     compute: str = "bf16"
+
+    def __post_init__(self) -> None:
+        for name, kinds in (("target", Model), ("draft", Model | None), ("accelerator", Accelerator)):
+            if not isinstance(getattr(self, name), kinds):
+                kind = "an Accelerator" if kinds is Accelerator else "a Model, such as load('llama-3-8b')"
+                raise CostModelError(f"{name} must be {kind}, got {getattr(self, name)!r}")
 
     def _seconds(self, model: Model, given: str | Number | None, ledger: Ledger) -> Number:
         formats = (model.stored_dtype() if given is None else given, self.cache, self.activations)
@@ -78,6 +90,8 @@ class Speculation:
         gamma = whole(gamma, "gamma", at_least=0)
         if not is_plain(gamma):
             raise CostModelError("gamma must be a number where seconds are asked for: each step has its own roofline")
+        amount(alpha, "alpha", 0, 1)
+        context = amount(context, "context")
         steps = [self._step_seconds(batch, context + i, 0 if i else _exact(alpha) ** gamma) for i in range(gamma)]
         return sum(steps)
 
@@ -94,12 +108,15 @@ class Speculation:
         >>> Speculation(load("llama-3-8b"), accelerator("h100-sxm")).speedup(0.8, batch=8, context=512, gamma=0)
         1.0
         """
-        checked_share("alpha", alpha)
+        amount(alpha, "alpha", 0, 1)
         spent = self.draft_seconds(batch, context, gamma, alpha) + self.verify_seconds(batch, context, gamma)
         return ratio(expected_tokens(alpha, gamma) * self.plain_seconds(batch, context), spent)
 
     def speedups(self, alpha: Number, *, batch: int, context: int, at_most: int = 16) -> list[float]:
         """The speed-up at γ = 0 … at_most; that at 0 is 1."""
+        checks.amount("alpha", alpha, 0, 1)
+        batch, context = checks.whole("batch", batch, 1), checks.whole("context", context, 1)
+        at_most = checks.whole("at_most", at_most, 0)
         plain = self.plain_seconds(batch, context)
         later = 0.0  # the steps after the first, which do not depend on γ
         found = [1.0]
@@ -107,7 +124,7 @@ class Speculation:
             first = self._step_seconds(batch, context, _exact(alpha) ** guesses)
             later += self._step_seconds(batch, context + guesses - 1) if guesses > 1 else 0.0
             spent = first + later + self.verify_seconds(batch, context, guesses)
-            found.append(float(expected_tokens(checked_share("alpha", alpha), guesses) * plain / spent))
+            found.append(float(expected_tokens(alpha, guesses) * plain / spent))
         return found
 
     def best_gamma(self, alpha: Number, *, batch: int, context: int, at_most: int = 16) -> int:
@@ -130,7 +147,15 @@ class Speculation:
         Returns
         -------
         a batch, 0 when not even one sequence gains, None when it still pays at the limit
+
+        Raises
+        ------
+        CostModelError
+            for α outside 0 … 1, or a context, a limit or an at_most that is no whole number of at least 1
         """
+        checks.amount("alpha", alpha, 0, 1)
+        numbers = (("context", context), ("limit", limit), ("at_most", at_most))
+        context, limit, at_most = (checks.whole(name, value, 1) for name, value in numbers)
 
         def pays(batch: int) -> bool:
             if gamma is None:

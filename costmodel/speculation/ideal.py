@@ -5,9 +5,10 @@ What γ is best then, and which c a published speed-up implies. (Leviathan et al
 
 from sympy import E, Expr, LambertW, log
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, ratio
-from costmodel.speculation.acceptance import checked_share, expected_tokens
+from costmodel.exact import LARGEST, Number, amount, is_open, ratio, whole
+from costmodel.speculation.acceptance import expected_tokens
 from costmodel.symbols import alpha, cost_ratio, gamma
 
 
@@ -40,9 +41,7 @@ def ideal_speedup(alpha: Number = alpha, gamma: Number = gamma, cost_ratio: Numb
     ----------
     Leviathan et al., 2211.17192, theorem 3.8.
     """
-    if is_plain(cost_ratio) and not cost_ratio >= 0:
-        raise CostModelError(f"cost_ratio must be at least 0, got {cost_ratio}")
-    return expected_tokens(alpha, gamma) / (1 + gamma * cost_ratio)
+    return expected_tokens(alpha, gamma) / (1 + gamma * amount(cost_ratio, "cost_ratio", at_least=0))
 
 
 def best_gamma_formula(alpha: Number = alpha, cost_ratio: Number = cost_ratio) -> Expr:
@@ -59,11 +58,19 @@ def best_gamma_formula(alpha: Number = alpha, cost_ratio: Number = cost_ratio) -
     -------
     γ, in general not whole [token]; W₋₁ is the lower real branch of Lambert's W
 
+    Raises
+    ------
+    CostModelError
+        for α that is not between 0 and 1, or c that is not above 0
+
     Examples
     --------
     >>> round(float(best_gamma_formula(0.8, 0.05)), 3)
     7.857
     """
+    amount(cost_ratio, "cost_ratio")
+    if not is_open(amount(alpha, "alpha", 0, 1)) and not 0 < alpha < 1:
+        raise CostModelError(f"alpha must be above 0 and below 1 for a best gamma, got {alpha}")
     return (1 + LambertW(-(alpha ** (1 / cost_ratio - 1)) / E, -1)) / log(alpha) - 1 / cost_ratio
 
 
@@ -82,8 +89,8 @@ def ideal_best_gamma(alpha: Number, cost_ratio: Number) -> int:
     Raises
     ------
     CostModelError
-        when more guesses always help: a free draft, or α = 1 with a draft faster than the target; for α outside 0 … 1
-        or c below 0
+        when more guesses always help: a free draft, or α = 1 with a draft faster than the target; for α that is no
+        number from 0 to 1 or c that is no number of at least 0
 
     Examples
     --------
@@ -94,7 +101,7 @@ def ideal_best_gamma(alpha: Number, cost_ratio: Number) -> int:
     ----------
     Leviathan et al., 2211.17192, section 3.5.
     """
-    if checked_share("alpha", alpha) <= cost_ratio:
+    if checks.amount("alpha", alpha, 0, 1) <= checks.amount("cost_ratio", cost_ratio, 0, LARGEST):
         return 0
     if cost_ratio == 0 or alpha == 1:
         raise CostModelError(f"with alpha {alpha} and cost_ratio {cost_ratio} every further guess helps: no best gamma")
@@ -117,6 +124,11 @@ def implied_cost(speedup: float, alpha: float, gamma: int) -> float:
     -------
     c, ratio of the time of a draft step to that of the target; below 0 when not even a free draft explains the speed-up
 
+    Raises
+    ------
+    CostModelError
+        for a speed-up that is not above 0, α outside 0 … 1, or a γ that is not whole or is below 1: no drafts, no cost
+
     Examples
     --------
     >>> implied_cost(2, 0.5, 2)  # E = 1.75: too few tokens for twice the speed
@@ -124,4 +136,5 @@ def implied_cost(speedup: float, alpha: float, gamma: int) -> float:
     >>> round(implied_cost(3.4, 0.75, 7), 4), round(implied_cost(3.1, 0.65, 5), 4)  # two rows of Leviathan's table 2
     (0.0084, -0.0296)
     """
-    return ratio(ratio(expected_tokens(alpha, gamma), speedup) - 1, gamma)
+    gamma = whole(gamma, "gamma")
+    return ratio(ratio(expected_tokens(alpha, gamma), amount(speedup, "speedup")) - 1, gamma)

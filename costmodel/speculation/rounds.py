@@ -9,8 +9,9 @@ from typing import Any
 
 from sympy import Expr, Min
 
+from costmodel.common import checks
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, whole
+from costmodel.exact import Number, amount, is_plain, quotient, whole
 from costmodel.model import Model
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
@@ -34,6 +35,11 @@ def verify_ledger(
     -------
     Ledger with flops [FLOP] and bytes [byte]
 
+    Raises
+    ------
+    CostModelError
+        for a γ that is not whole or is below 0, and a batch or context that is neither a symbol nor a number above 0
+
     Examples
     --------
     >>> from costmodel.model import transformer
@@ -45,7 +51,8 @@ def verify_ledger(
     ----------
     Leviathan et al., 2211.17192, algorithm 1; Chen et al., 2302.01318, algorithm 2.
     """
-    return target.forward(ForwardPass(batch, gamma + 1, context + gamma, head="all", **switches))
+    gamma = whole(gamma, "gamma", at_least=0)
+    return target.forward(ForwardPass(batch, gamma + 1, amount(context, "context") + gamma, head="all", **switches))
 
 
 def draft_ledger(
@@ -70,7 +77,8 @@ def draft_ledger(
     Raises
     ------
     CostModelError
-        for a symbolic γ with sliding windows, whose cost is not affine in S, or a γ that is not whole or is below 0
+        for a symbolic γ with sliding windows, whose cost is not affine in S, a γ that is not whole or is below 0, and a
+        batch or context that is neither a symbol nor a number above 0
 
     Examples
     --------
@@ -79,7 +87,7 @@ def draft_ledger(
     >>> draft_ledger(tiny, 1, 10, 2).flops == tiny.decode(1, 10).flops + tiny.decode(1, 11).flops
     True
     """
-    gamma = whole(gamma, "gamma", at_least=0)
+    gamma, context = whole(gamma, "gamma", at_least=0), amount(context, "context")
     if is_plain(gamma):
         steps = (draft.decode(batch, context + i, **switches) for i in range(gamma))
         return sum(steps, Ledger())
@@ -108,7 +116,8 @@ def run_passes(
     Raises
     ------
     CostModelError
-        for more drafts accepted than were made, or a prompt that is not a whole number of at least 1
+        for drafts that are no whole numbers, more accepted than were made, or a prompt that is not a whole number of at
+        least 1
 
     Examples
     --------
@@ -116,12 +125,13 @@ def run_passes(
     >>> [(p.tokens, p.context) for p in target], [(p.tokens, p.context) for p in draft]
     ([(6, 6), (3, 9)], [(4, 4), (1, 5), (2, 7), (1, 8)])
     """
-    held, cached, known = whole(prompt, "prompt"), 0, 0  # tokens known; of them in the target's, the draft's cache
+    held = checks.whole("prompt", prompt, 1)  # tokens known
+    cached, known = 0, 0  # of them in the target's, the draft's cache
     target: list[ForwardPass] = []
     draft: list[ForwardPass] = []
     for drafted, accepted in rounds:
-        if not 0 <= accepted <= drafted:
-            raise CostModelError(f"accepted drafts must be 0 to the {drafted} drafted, got {accepted}")
+        if not checks.is_whole(accepted, 0, checks.whole("drafts of a round", drafted, 0)):
+            raise CostModelError(f"accepted drafts must be 0 to the {drafted} drafted, got {accepted!r}")
         for i in range(drafted):
             draft.append(ForwardPass(1, 1 if i else held - known, held + i, **switches))
         known = held + min(accepted, drafted - 1) if drafted else known

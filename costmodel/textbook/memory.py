@@ -1,7 +1,7 @@
 """Bytes by name: of the weights, of the key/value cache, and the requests that fit beside the weights."""
 
-from costmodel.common.checks import present
-from costmodel.exact import Number, quotient, stored_bytes, whole
+from costmodel.common import checks
+from costmodel.exact import LARGEST, SMALLEST, Number, amount, quotient, stored_bytes, whole
 from costmodel.hardware import Accelerator
 from costmodel.model import stated_model
 from costmodel.sizing import Deployment
@@ -10,7 +10,7 @@ from costmodel.symbols import memory_bandwidth
 
 def bytes_of(bits: Number) -> Number:
     """bits/8, exactly [byte]."""
-    return quotient(bits, 8)
+    return quotient(amount(bits, "bits"), 8)
 
 
 def weight_bytes(params: Number, bits: Number = 16) -> Number:
@@ -25,12 +25,17 @@ def weight_bytes(params: Number, bits: Number = 16) -> Number:
     -------
     memory [byte]; a number is rounded up to a whole byte
 
+    Raises
+    ------
+    CostModelError
+        for parameters or bits that are neither a symbol nor a number above 0
+
     Examples
     --------
     >>> weight_bytes(70 * 10**9), weight_bytes(70 * 10**9, bits=4)
     (140000000000, 35000000000)
     """
-    return stored_bytes(params, bytes_of(bits))
+    return stored_bytes(amount(params, "params"), bytes_of(bits))
 
 
 def kv_cache_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number, bits: Number = 16) -> Number:
@@ -48,7 +53,7 @@ def kv_cache_bytes_per_token(layers: Number, kv_heads: Number, head_dim: Number,
     Raises
     ------
     CostModelError
-        for L, K or H that is neither a symbol nor a whole number of at least 1
+        for L, K or H that is neither a symbol nor a whole number of at least 1, or bits that are not above 0
 
     Examples
     --------
@@ -80,7 +85,7 @@ def kv_cache_bytes(
     Raises
     ------
     CostModelError
-        for S, L, K or H that is neither a symbol nor a whole number
+        for B, S, L, K or H that is neither a symbol nor a whole number, or bits that are not above 0
 
     Examples
     --------
@@ -92,7 +97,7 @@ def kv_cache_bytes(
     Pope et al., 2211.05102; Ainslie et al., GQA, 2305.13245.
     """
     model = stated_model(L=layers, K=kv_heads, H=head_dim)
-    return stored_bytes(batch * model.cache_elements(context), bytes_of(bits))
+    return stored_bytes(whole(batch, "batch", at_least=0) * model.cache_elements(context), bytes_of(bits))
 
 
 def max_concurrent_requests(
@@ -114,15 +119,21 @@ def max_concurrent_requests(
     Raises
     ------
     CostModelError
-        for a context, L, K or H that is no whole number of at least 1
+        for a context, L, K or H that is no whole number of at least 1, gigabytes below 0, or bits that are not above 0
 
     Examples
     --------
     >>> max_concurrent_requests(80, 16, 32_000, 32, 8, 128)  # 64e9/4,194,304,000 = 15.26
     15
     """
-    weights = round(weights_gb * 10**9)
-    card = Accelerator("card", round(gpu_gb * 10**9), memory_bandwidth, {})
+    counts = (("context", context), ("layers", layers), ("kv_heads", kv_heads), ("head_dim", head_dim))
+    context, layers, kv_heads, head_dim = (checks.whole(name, count, 1) for name, count in counts)
+    capacity, weights = (
+        round(checks.amount(name, size, 0, LARGEST / 10**9) * 10**9)
+        for name, size in (("gpu_gb", gpu_gb), ("weights_gb", weights_gb))
+    )
+    checks.amount("bits", bits, SMALLEST, LARGEST)
+    card = Accelerator("card", capacity, memory_bandwidth, {})
     model = stated_model(params=max(1, weights), L=layers, K=kv_heads, H=head_dim)
     deployment = Deployment(model, card, weights=1, cache=bytes_of(bits))
-    return present("the cache", deployment.largest_batch(whole(context, "context")))
+    return checks.present("the cache", deployment.largest_batch(context))

@@ -1,6 +1,9 @@
 """Rates and seconds by name: intensity, the ridge, and what one token takes to read and to write."""
 
-from costmodel.exact import Number, ratio
+from math import inf
+
+from costmodel.common import checks
+from costmodel.exact import LARGEST, SMALLEST, Number, amount, ratio
 from costmodel.hardware import Accelerator
 from costmodel.ops import contract
 from costmodel.textbook.memory import bytes_of
@@ -25,14 +28,14 @@ def arithmetic_intensity(tokens_in_parallel: Number, bits: Number = 16) -> Numbe
     Raises
     ------
     CostModelError
-        for n that is not positive
+        for n or bits that are neither a symbol nor a number above 0
 
     Examples
     --------
     >>> arithmetic_intensity(64), arithmetic_intensity(1, bits=4)
     (64.0, 4.0)
     """
-    product = contract("B D, D F -> B F", sizes={"B": tokens_in_parallel, "D": 1, "F": 1})
+    product = contract("B D, D F -> B F", sizes={"B": amount(tokens_in_parallel, "tokens_in_parallel"), "D": 1, "F": 1})
     weights = next(tensor for tensor in product.reads if tensor.role == "weight")
     return ratio(product.flops, weights.elements * bytes_of(bits))
 
@@ -63,7 +66,8 @@ def ridge_point(flops_per_second: Number = H100_CLASS_PEAK, bytes_per_second: Nu
     ----------
     Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
-    return Accelerator("any", 0, bytes_per_second, {"bf16": flops_per_second}).ridge()
+    peak = amount(flops_per_second, "flops_per_second", at_most=inf)
+    return Accelerator("any", 0, amount(bytes_per_second, "bytes_per_second"), {"bf16": peak}).ridge()
 
 
 def bottleneck(tokens_in_parallel: Number, bits: Number = 16) -> str:
@@ -81,7 +85,7 @@ def bottleneck(tokens_in_parallel: Number, bits: Number = 16) -> str:
     Raises
     ------
     CostModelError
-        for a number of tokens that is not positive
+        for tokens or bits that are no number above 0: a symbol has no side
 
     Examples
     --------
@@ -92,6 +96,8 @@ def bottleneck(tokens_in_parallel: Number, bits: Number = 16) -> str:
     ----------
     Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
     """
+    for name, value in (("tokens_in_parallel", tokens_in_parallel), ("bits", bits)):
+        checks.amount(name, value, SMALLEST, LARGEST)
     return "memory-bound" if arithmetic_intensity(tokens_in_parallel, bits) < ridge_point() else "compute-bound"
 
 
@@ -110,6 +116,11 @@ def decode_seconds_per_token(
     -------
     duration of one step [s], cache and arithmetic left out
 
+    Raises
+    ------
+    CostModelError
+        for parameters, bits or a bandwidth that are neither a symbol nor a number above 0
+
     Examples
     --------
     >>> round(decode_seconds_per_token(8e9) * 1e3, 3)  # 16 GB at 3.35 TB/s, in ms
@@ -119,7 +130,7 @@ def decode_seconds_per_token(
     ----------
     Pope et al., Efficiently scaling transformer inference, 2211.05102.
     """
-    return ratio(params * bytes_of(bits), bytes_per_second)
+    return ratio(amount(params, "params") * bytes_of(bits), amount(bytes_per_second, "bytes_per_second"))
 
 
 def prefill_seconds(params: Number, n_tokens: Number, flops_per_second: Number = H100_CLASS_PEAK) -> Number:
@@ -135,6 +146,11 @@ def prefill_seconds(params: Number, n_tokens: Number, flops_per_second: Number =
     -------
     duration [s], attention and memory left out
 
+    Raises
+    ------
+    CostModelError
+        for parameters, tokens or a peak that are neither a symbol nor a number above 0
+
     Examples
     --------
     >>> prefill_seconds(8e9, 1000)  # 1.6e13 FLOPs at 1e15 a second
@@ -144,4 +160,5 @@ def prefill_seconds(params: Number, n_tokens: Number, flops_per_second: Number =
     ----------
     Kaplan et al., Scaling laws, 2001.08361, section 2.1.
     """
-    return ratio(2 * params * n_tokens, flops_per_second)
+    work = 2 * amount(params, "params") * amount(n_tokens, "n_tokens")
+    return ratio(work, amount(flops_per_second, "flops_per_second", at_most=inf))

@@ -5,10 +5,16 @@ from typing import Any
 
 from sympy import Expr, Symbol, expand, sympify
 
+from costmodel.exact import amount
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.model import transformer
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, D, F, H, K, L, N, S, V, bindings, memory_bandwidth
+
+
+def _bound(config: Mapping[Any, Any]) -> dict[Symbol, Any]:
+    """{symbol: number or formula}, each above 0."""
+    return {symbol: amount(value, symbol.name) for symbol, value in bindings(config).items()}
 
 
 def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
@@ -26,6 +32,8 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -37,7 +45,7 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     Touvron et al., Llama 2, 2307.09288.
     """
     sizes = {S: 1024, D: 5120, F: 13824, N: 40, K: 40, H: 128, L: 40, V: 32000, memory_bandwidth: 3.35e12}
-    return sizes | bindings(args)
+    return sizes | _bound(args)
 
 
 def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
@@ -61,6 +69,8 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     ------
     KeyError
         for a letter that the notation does not have
+    CostModelError
+        for a value that is neither a formula nor a number above 0
 
     Examples
     --------
@@ -71,6 +81,6 @@ def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:
     """
     symbolic = Deployment(transformer(norms=False), SYMBOLIC_ACCELERATOR, textbook=True)
     step = symbolic.decode(B, S)
-    bound = bindings(config)
+    bound = _bound(config)
     results = (symbolic.params, step.memory_bytes, step.seconds_per_token, step.tokens_per_s)
     return tuple(sympify(formula).subs(bound) if bound else expand(formula) for formula in results)

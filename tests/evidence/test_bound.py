@@ -1,7 +1,10 @@
 """No honest measurement beats the bound; dishonest ones, and a device with half its bandwidth, do."""
 
+from dataclasses import replace
+
 import pytest
 
+from costmodel.common.errors import CostModelError
 from costmodel.evidence import bound, measurements
 from costmodel.evidence.ideal import highest_peak
 from costmodel.evidence.names import device_named, model_named
@@ -60,6 +63,39 @@ def test_bounds_by_hand(row: str, binds: str, utilisation: float) -> None:
     found = bound(ROWS[row])
     assert found.binds == binds
     assert found.utilisation == pytest.approx(utilisation, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("phase", "change", "message"),
+    [
+        ("decode", {"weight_bits": None}, "weight_bits is not stated, and is needed here"),
+        ("decode", {"batch": None}, "batch is not stated"),
+        ("prefill", {"prompt": None}, "prompt is not stated"),
+        ("request", {"batch": None}, "batch is not stated"),
+        ("request", {"prompt": None}, "prompt is not stated"),
+        ("throughput", {"generated": None}, "generated is not stated"),
+        ("attention", {"cache_bits": None}, "cache_bits is not stated"),
+        ("attention", {"batch": None}, "batch is not stated"),
+        ("gemv", {"weight_bits": None}, "weight_bits is not stated"),
+        ("gemv", {"model": "gemv 8x8"}, "must give three sizes"),
+        ("decode", {"value": 0}, "value must be a number from 1e-12 to .*, got 0"),
+        ("decode", {"devices": 2.5}, r"devices must be an integer of at least 1, got 2\.5"),
+        ("decode", {"weight_bits": "int4"}, "weight_bits must be a number from 1 to .*, got 'int4'"),
+        ("decode", {"prompt": -1}, "prompt must be a number from 0 to .*, got -1"),
+        ("decode", {"generated": float("nan")}, "generated must be a number from 0 to .*, got nan"),
+        ("decode", {"model": None}, "model must be a name, got None"),
+        ("decode", {"phase": "zzz"}, "phase 'zzz' is not known; give one of decode"),
+    ],
+)
+def test_what_a_row_lacks_is_named(phase: str, change: dict, message: str) -> None:
+    row = next(row for row in measurements() if row.phase == phase)
+    with pytest.raises(CostModelError, match=message):
+        bound(replace(row, **change))
+
+
+def test_a_share_of_the_bandwidth_is_a_number() -> None:
+    with pytest.raises(CostModelError, match=r"bandwidth must be a number from 1e-15 to .*, got 'half'"):
+        bound(measurements()[0], bandwidth="half")
 
 
 def test_every_model_and_device_is_known() -> None:

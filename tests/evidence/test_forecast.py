@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from costmodel import Deployment, accelerator, load
-from costmodel.calibration import Setting, engine, fitted, pass_terms, total_seconds
+from costmodel.calibration import Engine, Setting, engine, fitted, pass_terms, total_seconds
 from costmodel.common.errors import CostModelError
 from costmodel.evidence import forecast, measurements
 from costmodel.evidence.__main__ import HEADER
@@ -146,6 +146,28 @@ def test_refusals() -> None:
         Deployment(llama, h100, calibrated=True).decode(2, 100, generated=300)
     with pytest.raises(CostModelError, match="formats of known size"):
         Deployment(llama, h100, weights=B, calibrated=True).decode(1, 100)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Engine(launch="zzz"), "unknown launch 'zzz'; known: eager, fused"),
+        (lambda: Engine(batching="statc"), "unknown batching 'statc'; did you mean static"),
+        (lambda: Engine(split=None), "unknown split None; known: layers, tensor"),
+        (lambda: Engine("vlm"), "unknown family of software 'vlm'; did you mean vllm"),
+        (lambda: engine(5), "software must be a name, such as 'vllm', got 5"),
+        (lambda: Setting(accelerator("t4"), 16, 16, "vllm"), "engine must be an Engine, such as .*, got 'vllm'"),
+        (lambda: Setting("t4", 16, 16, Engine()), "accelerator must be an Accelerator, such as .*, got 't4'"),
+        (
+            lambda: Setting(accelerator("t4"), None, 16, Engine()),
+            "weight_bits must be a number from 0 .*, got None",
+        ),
+        (lambda: Setting(accelerator("t4"), 16, -1, Engine()), "cache_bits must be a number from 0 to inf, got -1"),
+    ],
+)
+def test_no_unknown_constant_counts_as_one(call: object, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        call()
 
 
 def test_software_families() -> None:

@@ -14,6 +14,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.serving import PassCosts, Policy, Slo, Trace, serving_study, simulate, synthetic_trace
 from costmodel.serving.compiled import _arrivals
 from costmodel.serving.policy import POLICIES
+from costmodel.symbols import S
 from tests.serving.oracle import Reference, Request, requests_of
 from tests.serving.test_oracle import COSTS, costs_of, traces
 
@@ -176,6 +177,11 @@ def test_refusals() -> None:
             Policy(**{name: 0})
     with pytest.raises(CostModelError, match="replicas must be"):
         simulate(busy_trace(), LLAMA, replicas=0)
+    with pytest.raises(CostModelError, match="prefill_replicas must be an integer of at least 1, got S"):
+        simulate(busy_trace(), LLAMA, Policy(kind="disaggregated"), prefill_replicas=S)
+    for kind in ("static", "continuous", "chunked"):
+        with pytest.raises(CostModelError, match=rf"prefill_replicas \(3\) are for .*'disaggregated'.*, got '{kind}'"):
+            simulate(busy_trace(), LLAMA, Policy(kind=kind), prefill_replicas=3)
     with pytest.raises(CostModelError, match="link must be above 0"):
         Policy(link=0)
     with pytest.raises(CostModelError, match="the limit on ttft must be above 0"):
@@ -271,5 +277,17 @@ def test_a_study_is_the_same_whatever_computes_it() -> None:
         distributed.Client(cluster) as client,
     ):
         assert serving_study(*asked, slo=Slo(ttft=0.5), client=client) == here
-    with pytest.raises(CostModelError, match="all requests arrive at once"):
-        serving_study(Trace([0.0], [1], [1]), deployments, policies, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("trace", "options", "message"),
+    [
+        (Trace([0.0], [1], [1]), {}, "one request has no rate to change: a study needs at least two"),
+        (Trace([1.0, 1.0], [1, 1], [1, 1]), {}, "all requests arrive at once"),
+        (Trace([0.0, 1.0], [1, 1], [1, 1]), {"rates": [1.0, 0]}, "a rate must be a number from 1e-15 to .*, got 0"),
+        (Trace([0.0, 1.0], [1, 1], [1, 1]), {"jobs": 0}, "jobs must be a whole number, at least 1, or -1 .*, got 0"),
+    ],
+)
+def test_a_study_names_what_it_refuses(trace: Trace, options: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        serving_study(trace, {"8B": LLAMA}, {"one": Policy()}, **{"rates": [1.0], **options})
