@@ -126,9 +126,10 @@ class LatentAttention(Layer):
             *self._queries(sizes, counted),
             Row("latent", contract("B T D, D Z -> B T Z", sizes=sizes, roles=cached, on_chip=[0])),
             Row("latent norm", elementwise("B T C", 4 * counted, sizes=sizes, gain="C", on_chip=True)),
-            Row("query RoPE", elementwise("B T N R", 3 * counted, sizes=sizes, on_chip=True)),
-            Row("key RoPE", elementwise("B T R", 3 * counted, sizes=sizes, on_chip=True)),
         ]
+        if self.rotary != 0:
+            turned = (("query RoPE", "B T N R"), ("key RoPE", "B T R"))
+            rows += [Row(name, elementwise(axes, 3 * counted, sizes=sizes, on_chip=True)) for name, axes in turned]
         before, after = self._around(sizes, absorbed=self._absorbs(forward))
         output = Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))
         return Ledger([*rows, *before]) + self.core(forward) + Ledger([*after, output])
