@@ -207,6 +207,13 @@ def test_passes_of_a_run() -> None:
     assert [(p.tokens, p.context) for p in draft] == [(3, 3), (1, 4), (1, 5), (2, 7), (1, 8)]
 
 
+def test_the_closed_form_over_an_array_that_includes_1() -> None:
+    rates = [0.0, 0.5, 0.8, 1.0]
+    assert evaluate(expected_tokens(), alpha=rates, gamma=4) == pytest.approx([expected_tokens(x, 4) for x in rates])
+    slopes = [sensitivity(x, 3) for x in rates]
+    assert evaluate(sensitivity(), alpha=rates, gamma=3) == pytest.approx(slopes)
+
+
 def test_compiled_over_a_grid() -> None:
     grid = evaluate(ideal_speedup(alpha, 4, cost_ratio), alpha=[0.0, 0.8, 1.0], cost_ratio=0.05)
     assert grid.tolist() == pytest.approx([1 / 1.2, 3.3616 / 1.2, 5 / 1.2])
