@@ -442,3 +442,11 @@ def test_a_pooling_head_is_refused() -> None:
     config["vision_config"] = config["vision_config"] | {"vision_use_head": True}
     with pytest.raises(ConfigError, match="vision_use_head must be false: a pooling head is not understood"):
         model_from_config(config, "here")
+
+
+def test_what_a_reader_changes_is_the_readers_own() -> None:
+    before = load("gemma-3-27b-it").params
+    preset_config("gemma-3-27b-it")["text_config"]["num_hidden_layers"] = 1
+    presets()["gemma-3-27b-it"]["config"]["text_config"]["hidden_size"] = 1
+    presets().pop("llama-3-8b")
+    assert (load("gemma-3-27b-it").params, "llama-3-8b" in presets()) == (before, True)

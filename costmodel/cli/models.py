@@ -18,12 +18,13 @@ def run(options: argparse.Namespace) -> None:
     if options.config is not None:
         print_json(preset_config(options.config))
         return
-    models = {name: load(name) for name in presets()}
+    records = presets()
+    models = {name: load(name) for name in records}
     if options.json:
         print_json([{"name": name, "family": m.family, "params": m.params} for name, m in models.items()])
         return
     rows = [
-        [name, m.family, m.params, m.cache_bytes(1001) - m.cache_bytes(1000), presets()[name]["title"]]
+        [name, m.family, m.params, m.cache_bytes(1001) - m.cache_bytes(1000), records[name]["title"]]
         for name, m in models.items()
     ]
     print(Table(["name", "family", "parameters", "cache B/token", "what"], rows))
