@@ -419,7 +419,8 @@ def test_bytes_are_not_guessed_where_further_matrices_are_spared(settings: dict,
     {"llm_int8_skip_modules": ["lm_head", "vision_tower", "multi_modal_projector", "model.visual.blocks.0.attn.qkv"]},
     {"modules_to_not_convert": [
         "lm_head", "model.embed_tokens", "model.layers.0.input_layernorm", "model.norm", "model.layers.0.mlp.gate",
-        "gate", "model.layers.*.mlp.router", "model.layers.0.mlp.shared_expert_gate", "transformer.wte", "transformer.h.0.ln_1",
+        "gate", "model.layers.*.mlp.router", "model.layers.0.mlp.shared_expert_gate", "transformer.wte",
+        "transformer.h.0.ln_1",
     ]},
 ])  # fmt: skip
 def test_modules_that_are_never_quantized_may_be_listed(settings: dict) -> None:
@@ -489,3 +490,16 @@ def test_what_a_reader_changes_is_the_readers_own() -> None:
     presets()["gemma-3-27b-it"]["config"]["text_config"]["hidden_size"] = 1
     presets().pop("llama-3-8b")
     assert (load("gemma-3-27b-it").params, "llama-3-8b" in presets()) == (before, True)
+
+
+def test_a_file_that_may_not_be_read_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = tmp_path / "config.json"
+    locked.write_text(json.dumps(LLAMA))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(ConfigError, match=r"config\.json: cannot be read: Permission denied$"):
+        load(locked)
