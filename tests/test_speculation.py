@@ -194,6 +194,13 @@ def test_company_never_makes_guesses_cheaper_here() -> None:
     assert found == sorted(found, reverse=True)
 
 
+def test_a_mixture_may_gain_in_company_alone() -> None:
+    mixture = Speculation(load("qwen3-30b-a3b"), H100)
+    last = mixture.largest_paying_batch(0.6, context=16, gamma=3)
+    pays = [mixture.speedup(0.6, batch=b, context=16, gamma=3) > 1 for b in (1, 8, last, last + 1, 4096)]
+    assert pays == [False, True, True, False, False]
+
+
 def test_long_contexts_can_pay_at_any_batch() -> None:
     """With long contexts decoding waits for the caches, whatever the batch, and a check reads them once."""
     assert PAIR.largest_paying_batch(0.8, context=512, gamma=3) < 400
