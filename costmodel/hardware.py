@@ -9,8 +9,10 @@ from importlib.resources import files
 from math import inf
 
 from costmodel.common.errors import CostModelError, resolve_name
-from costmodel.exact import SMALLEST, Number, amount, is_plain, ratio
+from costmodel.exact import SMALLEST, Number, amount, ratio, whole
 from costmodel.symbols import capacity, memory_bandwidth, peak
+
+GROWING = ("capacity", "bandwidth", "driver_bytes", "fp16_accumulate", "devices")  # with the number of devices
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Accelerator:
         return ratio(self.peak(dtype), self.bandwidth)
 
     def times(self, n: int) -> "Accelerator":
-        """The ideal aggregate of n devices: n times everything, communication left out.
+        """The ideal aggregate of n devices: n times what they do and hold, communication left out.
 
         Parameters
         ----------
@@ -151,12 +153,13 @@ class Accelerator:
 
         Returns
         -------
-        Accelerator with n times the peaks, bandwidth and capacity; interconnect and power stay those of one device
+        Accelerator with n times the peaks, bandwidth and capacity (as marketed and as reported); interconnect and
+        power stay those of one device
 
         Raises
         ------
         CostModelError
-            for n below 1
+            for n that is neither a symbol nor a whole number of at least 1
 
         Examples
         --------
@@ -164,10 +167,10 @@ class Accelerator:
         >>> eight.capacity, eight.ridge() == accelerator("h100-sxm").ridge()
         (640000000000, True)
         """
-        if is_plain(n) and not n >= 1:
-            raise CostModelError(f"devices must be at least 1, got {n}")
+        n = whole(n, "devices")
         scaled = {dtype: value * n for dtype, value in self.peaks.items()}
-        grown = {"capacity": self.capacity * n, "bandwidth": self.bandwidth * n, "devices": self.devices * n}
+        figures = {name: getattr(self, name) for name in GROWING}
+        grown = {name: figure * n for name, figure in figures.items() if figure is not None}
         return replace(self, name=f"{n} x {self.name}", peaks=scaled, **grown)
 
 

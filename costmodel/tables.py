@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import copysign
 
 from sympy import Basic, Expr, Integer, Max, Min, collect, expand, floor, latex
 
@@ -82,9 +83,11 @@ def with_prefix(value: float, unit: str, digits: int = 4) -> str:
     >>> with_prefix(16060522496, "B"), with_prefix(0.00477, "s"), with_prefix(0, "B")
     ('16.06 GB', '4.77 ms', '0 B')
     """
-    size = abs(float(value))
+    value = float(value)
+    size = abs(float(f"{value:.{digits}g}"))  # rounded first: 0.9996 s to three digits is 1 s, not 1e+03 ms
     scale, prefix = next(((s, p) for s, p in PREFIXES if size >= s * (1 - 1e-9)), (1.0, ""))
-    return f"{float(value) / scale:.{digits}g} {prefix}{unit}"
+    shown = copysign(scale, value) if abs(value) < scale <= size else value
+    return f"{shown / scale:.{digits}g} {prefix}{unit}"
 
 
 def rate(value: float) -> str:

@@ -1,19 +1,20 @@
 """Exact derivatives on the branch that binds, against finite differences of plain formulas."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import log
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Max, Rational, floor
+from sympy import Max, Min, Rational, floor
 
-from costmodel import Deployment, accelerator, load, stated_model
-from costmodel.common.errors import CostModelError
+from costmodel import CostModelError, Deployment, accelerator, load, stated_model, transformer
 from costmodel.evaluate import compile_formulas
+from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.parallel import Parallel
 from costmodel.sizing.branches import binding_branch, branches
-from costmodel.sizing.levers import LEVERS, Use, formula
+from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
 from costmodel.symbols import B, S
 from tests.test_sizing import H100, LLAMA
 from tests.test_solve import DEPLOYMENTS
@@ -67,6 +68,18 @@ def test_at_a_tie_both_branches_are_given() -> None:
     assert {found["bandwidth"], found.other["bandwidth"]} == {0, -1}
     assert {found["peak"], found.other["peak"]} == {0, -1}
     assert "on the other branch" in str(found)
+    assert "step" not in str(found)
+
+
+def test_a_step_of_the_formula_is_no_tie_of_memory_and_compute() -> None:
+    """At S = W a window just fills: more context costs nothing more, and the step stays bound by memory."""
+    d = Deployment(load("mistral-7b-v0.1"), H100)
+    found = d.elasticities(1, 4096)
+    assert (found.tie, found.bound) == (True, "memory")
+    assert (found["context"], found.other["context"] > 0) == (0, True)
+    assert str(found).startswith("latency 0.00440699 s, bound by memory, at a step of its formula\n")
+    assert "step" not in str(d.elasticities(1, 4095))
+    assert d.elasticities(1, 4096, metric="memory").bound == ""
 
 
 def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
@@ -75,6 +88,35 @@ def test_the_interconnect_is_a_lever_where_devices_talk() -> None:
     step = d.decode(16, 4096)
     assert found["interconnect"] == pytest.approx(-step.timing.communication_seconds / step.seconds_per_token)
     assert "interconnect" not in LLAMA.elasticities(16, 4096).levers
+
+
+@pytest.mark.parametrize("metric", ["latency", "ttft", "throughput", "memory"])
+@pytest.mark.parametrize("batch", [1, 3, 64])
+@pytest.mark.parametrize("spread", [Parallel(data=8), Parallel(pipeline=4), Parallel(tensor=2, data=2, pipeline=2)])
+def test_the_value_is_that_of_a_batch_which_is_no_multiple(metric: str, batch: int, spread: Parallel) -> None:
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=spread)
+    found = d.elasticities(batch, 1024, metric=metric)
+    assert found.value == pytest.approx(float(METRICS[metric].formula(d, Use(batch, 1024))), rel=1e-15)
+    if metric == "latency" and spread.tensor == 1:  # nothing is summed but what the fullest device reads
+        wider = replace(d, accelerator=replace(d.accelerator, bandwidth=d.accelerator.bandwidth * (1 + STEP)))
+        slope = log(wider.decode(batch, 1024).seconds_per_token / found.value) / log(1 + STEP)
+        assert found["bandwidth"] == pytest.approx(slope, abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["latency", "ttft", "throughput", "memory"])
+@pytest.mark.parametrize("tensor", [1, 2, 8, 16, 32])
+def test_the_value_is_what_the_deployment_answers(metric: str, tensor: int) -> None:
+    """Fewer key/value heads than devices included: none holds less than one."""
+    d = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(tensor=tensor))
+    found = d.elasticities(64, 8192, metric=metric)
+    assert found.value == pytest.approx(float(METRICS[metric].formula(d, Use(64, 8192))), rel=1e-15)
+    assert (found["kv_heads"] == 0) == (tensor > 8)
+
+
+def test_at_a_kink_the_first_branch_holds_on_as_levers_grow() -> None:
+    assert binding_branch(Max(1, B / 8), {B: 8}) == (B / 8, True)
+    assert binding_branch(Max(1, B / 8), {B: 8}, last=True) == (1, True)
+    assert binding_branch(Min(4096, S), {S: 4096}) == (4096, True)
 
 
 def test_a_calibrated_forecast_has_weaker_levers() -> None:
@@ -88,6 +130,20 @@ def test_a_calibrated_forecast_has_weaker_levers() -> None:
         .seconds_per_token / d.decode(16, 4096).seconds_per_token
     ) / log(1 + STEP)  # fmt: skip
     assert found["bandwidth"] == pytest.approx(slope, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: Deployment(LLAMA.model, SYMBOLIC_ACCELERATOR).elasticities(), "bandwidth must be a number to be"),
+        (lambda: Deployment(transformer(), H100).elasticities(), "kv_heads must be a number to be turned"),
+        (lambda: Deployment(transformer(K=8), H100).elasticities(), "taken at numbers, and D has none"),
+        (lambda: LLAMA.elasticities(metric="dollars_per_million", price=0), "dollars_per_million is 0 here"),
+    ],
+)  # fmt: skip
+def test_symbols_and_nothing_are_refused_by_name(ask: Callable, message: str) -> None:
+    with pytest.raises(CostModelError, match=message):
+        ask()
 
 
 @pytest.mark.parametrize(

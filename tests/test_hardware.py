@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -62,8 +63,14 @@ def test_several_devices_add_up() -> None:
     eight = accelerator("tpu-v5e").times(8)
     assert (eight.bandwidth, eight.devices) == (8 * 820 * 10**9, 8)
     assert eight.ridge() == accelerator("tpu-v5e").ridge()
-    with pytest.raises(CostModelError, match="devices must be at least 1, got 0"):
-        eight.times(0)
+    for bad in (0, 1.5, True):
+        with pytest.raises(CostModelError, match=f"devices must be a whole number, at least 1, got {bad}"):
+            eight.times(bad)
+    card = accelerator("rtx-4090")
+    two = card.times(2)
+    assert (two.fp16_accumulate, two.times(2).devices) == (2 * card.fp16_accumulate, 4)
+    assert replace(card, driver_bytes=25 * 10**9).times(2).driver_bytes == 50 * 10**9
+    assert (two.interconnect, two.tdp, eight.fp16_accumulate) == (card.interconnect, card.tdp, None)
 
 
 def test_fp16_stands_in_for_bf16_and_nothing_else_does() -> None:

@@ -17,7 +17,7 @@ from costmodel.parallel.collectives import all_gather, all_to_all, collective, r
 from costmodel.parallel.device import device_pass, device_share
 from costmodel.parallel.shard import kv_heads_per_device, part_of
 from costmodel.passes import ForwardPass
-from costmodel.symbols import B, D, L, S, devices
+from costmodel.symbols import B, D, K, L, S, devices
 
 H100 = accelerator("h100-sxm")
 LLAMA, LLAMA_70B = load("llama-3-8b"), load("llama-3-70b")
@@ -133,7 +133,6 @@ def test_replicas_multiply_throughput_and_nothing_else() -> None:
 
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.integers(1, 64), st.integers(1, 8000))
 def test_symbols_then_numbers_is_numbers(t: int, stages: int, batch: int, context: int) -> None:
-    batch *= stages
     spread = Parallel(tensor=t, pipeline=stages)
     d = Deployment(LLAMA, H100, parallel=spread)
     formula = d.decode(B, S).seconds_per_token
@@ -225,7 +224,14 @@ def test_the_whole_fits_where_one_device_does_not() -> None:
         (lambda: collective("sum", "B T D", 8, (-1, 2)), "sum: devices must be at least 1"),
         (lambda: kv_heads_per_device(8, 12), "one must be a multiple of the other"),
         (lambda: Deployment(LLAMA, H100, textbook=True, parallel=Parallel(tensor=2)), "know one device"),
-        (lambda: Deployment(LLAMA, accelerator("tpu-v4"), parallel=Parallel(tensor=2)).decode(1, 1), "interconnect"),
+        (
+            lambda: Deployment(LLAMA, accelerator("tpu-v4"), parallel=Parallel(tensor=2)).decode(1, 1),
+            "^tpu-v4 has no interconnect on record, so devices that share a model cannot be timed$",
+        ),
+        (
+            lambda: Deployment(LLAMA, H100, parallel=Parallel(tensor=6, pad=True)).decode(1, 1),
+            "pad=True rounds up other sizes",
+        ),
     ],
 )
 def test_refusals(spread: object, message: str) -> None:
@@ -239,10 +245,17 @@ def test_padding_is_explicit() -> None:
     assert part_of(Mlp(64, 100), Parallel(tensor=8, pad=True)).hidden == 13
 
 
+def test_a_letter_for_key_value_heads_is_one_head_at_least() -> None:
+    assert kv_heads_per_device(K, 16).subs(K, 32) == 2
+    assert kv_heads_per_device(K, 16).subs(K, 8) == kv_heads_per_device(8, devices).subs(devices, 16) == 1
+    assert kv_heads_per_device(K, 1) == K
+
+
 def test_with_every_size_a_letter() -> None:
     spread = Parallel(tensor=devices)
     part = device_pass(transformer(norms=False), spread)
-    assert simplify(devices * part.params - transformer(norms=False).params) == 0
+    held = part.params.subs(kv_heads_per_device(K, devices), K / devices)  # at least as many heads as devices
+    assert simplify(devices * held - transformer(norms=False).params) == 0
     sent = part.decode(B, S)["mlp all-reduce"].sent
     assert simplify(sent - 4 * B * D * L * (devices - 1) / devices) == 0
 

@@ -1,7 +1,7 @@
 """Plans against brute force; comparisons, fronts, money and energy."""
 
 import itertools
-from math import ceil
+from math import ceil, nan
 
 import numpy as np
 import pytest
@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from costmodel import CostModelError, Deployment, Load, Slo, accelerator, compare, load, pareto, plan, symbols
 from costmodel.parallel import Parallel
+from costmodel.sizing.levers import METRICS, Use
 from costmodel.sizing.money import dollars_per_million, joules_per_token
 from costmodel.sizing.pareto import Point
+from costmodel.sizing.plan import busy_seconds
 from tests.test_sizing import H100, LLAMA
 
 PRICES = {"h100-sxm": 3.0, "a100-sxm-80gb": 1.7, "l40s": 1.0}
@@ -72,7 +74,8 @@ def test_a_plan_of_stages_and_groups_is_what_brute_force_finds(spread: Parallel,
     for batch in range(1, 401):
         step = d.decode(batch, 1300).seconds_per_token
         if d.fits(batch, 1300) and step <= latency:
-            work = rate * (d.prefill(1000).seconds + 300 * step / batch)
+            read = d.prefill(1000).seconds / (spread.data * spread.pipeline)  # a prompt in each group and stage
+            work = rate * (read + 300 * step / batch)
             tried.append((max(1, ceil(work * (1 - 1e-9))) * spread.devices * price, step, batch))
     assert d.decode(401, 1300).seconds_per_token > latency  # nothing beyond was left out
     ask = lambda: plan(  # noqa: E731
@@ -159,6 +162,15 @@ def test_bad_promises_and_loads_are_named(call: object, message: str) -> None:
         call()
 
 
+def test_prices_are_refused_by_name() -> None:
+    with pytest.raises(CostModelError, match=r"price must be a number from 0 to .*, got -1"):
+        dollars_per_million(LLAMA, -1)
+    with pytest.raises(CostModelError, match=r"the price of l40s must be a number from 0 to .*, got nan"):
+        plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={"l40s": nan})
+    with pytest.raises(CostModelError, match="utilisation must be above 0 and at most 1, got 2"):
+        LLAMA.solve("batch", dollars_per_million=1, price=3, utilisation=2.0)
+
+
 LOSSES = {"throughput": lambda p: -p.throughput, "dollars_per_million": lambda p: p.dollars_per_million}
 
 
@@ -242,6 +254,22 @@ def test_dollars_follow_from_price_and_utilisation() -> None:
     for share in (0, 1.1):
         with pytest.raises(CostModelError, match="utilisation must be above 0 and at most 1"):
             dollars_per_million(LLAMA, 3, utilisation=share)
+
+
+@pytest.mark.parametrize("spread", [Parallel(pipeline=4), Parallel(data=4), Parallel(data=2, pipeline=2)])
+def test_groups_and_stages_read_prompts_of_their_own(spread: Parallel) -> None:
+    """Four devices cost four times as much and read four prompts at once; the first token comes no sooner."""
+    one, four = (Deployment(LLAMA.model, H100, parallel=p) for p in (Parallel(), spread))
+    assert four.prefill(2000).seconds >= one.prefill(2000).seconds
+    talk = four.prefill(2000).seconds / one.prefill(2000).seconds  # what stages pass on
+    assert talk < 1.02
+    cost = [dollars_per_million(d, 3.0, batch=16, prompt=2000) for d in (one, four)]
+    assert cost[1]["input"] == pytest.approx(talk * cost[0]["input"], rel=1e-12)
+    assert METRICS["dollars_per_million_input"].formula(four, Use(prompt=2000, price=3.0)) == cost[1]["input"]
+    assert METRICS["dollars_per_million"].formula(four, Use(16, price=3.0)) == cost[1]["output"]
+    asked, batch = Load(1, 2000, 1), 16
+    written = four.decode(batch, 2001).seconds_per_token / batch
+    assert busy_seconds(four, asked, batch) - written == pytest.approx(four.prefill(2000).seconds / 4, rel=1e-12)
 
 
 def test_energy_is_rated_power_over_tokens() -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from costmodel import Deployment, accelerator, load, stated_model, transformer
 from costmodel.common.errors import CostModelError
 from costmodel.parallel import Parallel
+from costmodel.parallel.device import device_pass
+from costmodel.roofline import model_flops_utilisation
 from costmodel.symbols import B, S
 
 H100 = accelerator("h100-sxm")
@@ -139,6 +141,22 @@ def test_scaling_book_13b(kv_heads: int, published: dict[int, float]) -> None:
 def test_a_calibrated_forecast_knows_no_stages() -> None:
     with pytest.raises(CostModelError, match="calibrated knows tensor parallelism and replicas"):
         Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(pipeline=2), calibrated=True)
+
+
+def test_the_textbook_multiplies_with_what_a_token_uses() -> None:
+    """Of a mixture all experts are stored, read and counted as memory; a token works in two of eight."""
+    mixtral, chips = load("mixtral-8x7b"), H100.times(8)
+    d = Deployment(mixtral, chips, textbook=True)
+    used = mixtral.matrix_params - 32 * 6 * 3 * 4096 * 14336  # six idle experts in each of 32 layers
+    assert d.prefill(1000).seconds == 2 * used * 1000 / chips.peak() == pytest.approx(3.256e-3, rel=1e-4)
+    assert d.decode(4, 10).timing.flops == 2 * used * 4
+    share = model_flops_utilisation(params=used, tokens=1000, seconds=d.prefill(1000).seconds, accelerator=chips)
+    assert share == 1
+    assert d.decode(1, 10).memory_bytes > 2 * mixtral.matrix_params
+    dense = Deployment(load("llama-3-8b"), H100, textbook=True)
+    assert dense.prefill(1000).flops == 2 * dense.model.matrix_params * 1000
+    halves = [layer for block, _ in device_pass(mixtral, Parallel(tensor=2)).blocks for layer in block.layers]
+    assert sum(x.active_matrix_params for x in halves) < sum(x.matrix_params for x in halves)
 
 
 def test_the_textbook_prefills_at_the_peak() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import pytest
 from sympy import Rational
@@ -27,6 +28,8 @@ from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
 from costmodel.sizing.money import dollars, dollars_per_million, joules_per_token
+from costmodel.sizing.plan import busy_seconds
+from costmodel.sizing.plan import choice as made
 from costmodel.sizing.sweep import about
 from costmodel.sizing.words import as_spread, format_words, spread_words, titled
 from costmodel.symbols import b_w
@@ -223,6 +226,45 @@ def test_a_solution_says_what_it_is() -> None:
     )
 
 
+def test_of_several_targets_the_tightest_decides() -> None:
+    memory = Fraction(3 * 10**9, 1998 * 10**6)  # sequences of 999 tokens beside the weights in 5 GB
+    for asked in ({"latency": 0.009, "memory": 5 * 10**9}, {"memory": 5 * 10**9, "latency": 0.009}):
+        found = D.solve("batch", context=999, **asked)
+        assert (found.target, float(found)) == ("memory", pytest.approx(float(memory)))
+    faster = {"latency": 0.002, "ttft": 0.001}
+    for asked in (faster, dict(reversed(faster.items()))):
+        found = D.solve("bandwidth", context=999, prompt=50, **asked)
+        assert (found.target, float(found)) == ("ttft", pytest.approx(2.2e12))
+    three = float(seconds(3, 999))
+    assert D.solve("batch", latency=three, throughput=3 / three, context=999).usable == 3
+    with pytest.raises(CostModelError, match=r"^no batch meets both: latency 0.008 s allows at most 3, throughput"):
+        D.solve("batch", latency=three, throughput=3 / three * 1.0001, context=999)
+
+
+def test_a_solution_knows_whether_it_fits() -> None:
+    assert D.solve("batch", memory=12 * 10**9, context=1000).fits
+    assert D.solve("batch", memory=12 * 10**9 + 10**5, context=1000).usable == 5
+    assert not D.solve("context", memory=12 * 10**9 + 10**7, batch=1).fits
+    assert D.solve("bits", latency=0.02, context=4000).fits  # the format that will do is narrower than the root
+    assert D.elasticities().levers == D.elasticities(1, 1024).levers
+
+
+def test_what_a_plan_leaves_out_and_why() -> None:
+    ask = lambda **more: plan(MODEL, Slo(), Load(300, 899, 100), prices={"h100-sxm": 2.0}, **more)  # noqa: E731
+    devices = ask().best.devices
+    assert ask(most_devices=devices).best.devices == devices
+    with pytest.raises(CostModelError, match=rf"needs {devices} devices, {devices - 1} can be had$"):
+        ask(most_devices=devices - 1)
+    assert ask(reserve=0.5).best.batch < ask().best.batch
+    first = ask().best.ttft
+    assert plan(MODEL, Slo(ttft=first), Load(1, 899, 100), prices={"h100-sxm": 2.0}).best.ttft == first
+    wide = stated_model(params=10**9, L=1, K=500, H=10**5, name="wide")
+    with pytest.raises(CostModelError) as why:
+        plan(wide, Slo(), Load(1, 899, 100), prices={"h100-sxm": 2.0, "l40s": 1.0})
+    small = "one device, weights bf16, cache bf16: does not fit: one sequence needs 201.8 GB of"
+    assert str(why.value) == f"nothing meets the SLO: h100-sxm, {small} 80 GB; l40s, {small} 48 GB"
+
+
 TARGETS: dict[str, tuple[Callable[[], object], str]] = {
     "weights": (
         lambda: D.solve("batch", latency=0.0015),
@@ -357,15 +399,28 @@ def test_a_load_is_checked() -> None:
 
 
 def test_a_plan_on_the_round_card_by_hand() -> None:
-    """A request keeps a copy busy for 0.2 ms of reading and 100·step/batch of writing."""
-    found = plan(MODEL, Slo(latency=0.008), Load(10, 899, 100), prices={"h100-sxm": 2.0}, weights=(None, "fp8"))
+    """A request keeps a copy busy for its prefill and its share of 100 steps; half of the time may be so spent."""
+    asked, prices = Load(300, 899, 100), {"h100-sxm": 2.0}
+    found = plan(MODEL, Slo(latency=0.008), asked, prices=prices, weights=(None, "fp8"), utilisation=0.5)
     for choice in (found.best, found.runner_up):
         d, batch = choice.deployment, choice.batch
         busy = d.prefill(899).seconds + 100 * d.decode(batch, 999).seconds_per_token / batch
-        assert choice.devices == choice.deployment.parallel.replicas == max(1, -int(-10 * busy // 1))
+        assert choice.devices == d.parallel.replicas == ceil(300 * busy / 0.5) > 20
         assert choice.dollars_per_hour == 2 * choice.devices
-        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (10 * 100 * 3600 / 10**6))
+        assert choice.dollars_per_million == pytest.approx(2 * choice.devices / (300 * 100 * 3600 / 10**6))
         assert (choice.ttft, choice.hardware) == (d.prefill(899).seconds, "h100-sxm")
+
+
+def test_a_load_that_fills_its_copies_exactly_needs_no_other() -> None:
+    busy = busy_seconds(D, Load(1, 899, 100), 4)
+    for copies in (1, 2, 3, 7):
+        for share in (1, 0.5):
+            asked = Load(copies * share / busy, 899, 100)
+            assert made(D, "card", 4, asked, 1, share).devices == copies
+            assert (
+                made(D, "card", 4, replace(asked, requests_per_s=asked.requests_per_s * 1.001), 1, share).devices
+                > copies
+            )
 
 
 def test_elasticities_as_text() -> None:

@@ -1,10 +1,13 @@
 """Sweeps: labelled, the same numbers as single calls, lazily where asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy import ceiling
 
 from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.parallel import Parallel
@@ -93,6 +96,36 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
     assert float(found.latency.sel(bandwidth=3.35e12, kv_heads=8, weight_bits=4)) == small.seconds_per_token
 
 
+SPREADS = st.builds(
+    lambda data, pipeline: Parallel(data=data, pipeline=pipeline), st.sampled_from([1, 2, 3, 8]),
+    st.sampled_from([1, 2, 4]),
+)  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(name=DENSE, spread=SPREADS, batch=st.lists(st.integers(1, 300), min_size=1, max_size=3, unique=True))
+def test_groups_and_stages_share_any_batch_as_single_calls_do(name: str, spread: Parallel, batch: list[int]) -> None:
+    """To the last bit, also where a batch is no multiple of those that share it."""
+    d = Deployment(load(name), H100, parallel=replace(spread, pad=True))
+    found, grid = d.sweep(batch=batch, context=1024), d.grid(batch, 1024)
+    steps = [d.decode(b, 1024) for b in batch]
+    assert found.latency.values.tolist() == [step.seconds_per_token for step in steps]
+    assert found.throughput.values.tolist() == [step.tokens_per_s for step in steps]
+    assert found.memory.values.tolist() == [step.memory_bytes for step in steps]
+    assert grid["seconds_per_token"].tolist() == pytest.approx([step.seconds_per_token for step in steps], rel=1e-14)
+    assert grid["memory_bytes"].tolist() == [step.memory_bytes for step in steps]
+
+
+def test_one_device_has_no_steps() -> None:
+    assert not any(formula.has(ceiling) for formula in LLAMA.formulas.values())
+
+
+def test_each_device_holds_a_whole_head_at_least() -> None:
+    d = Deployment(LLAMA.model, H100, parallel=Parallel(tensor=16))
+    found = d.sweep(kv_heads=[1, 2, 4, 8, 16], batch=64, context=8192).latency
+    assert found.values.tolist() == [d.decode(64, 8192).seconds_per_token] * 5
+
+
 @pytest.mark.parametrize(
     ("axes", "message"),
     [
@@ -102,12 +135,20 @@ def test_numbers_of_hardware_and_model_are_axes() -> None:
         ({"batch": [1], "metrics": ("speed",)}, "unknown metric 'speed'"),
         ({"batch": [1], "chunks": 0}, "chunks must be a whole number of points, at least 1, got 0"),
         ({"weights": ["int5"]}, "unknown number format 'int5'"),
+        ({"weights": []}, r"weights must be a name or a sequence of names, got \[\]"),
+        ({"utilisation": [0.5, 2.0], "price": 3.0}, r"utilisation must be above 0 and at most 1, got 2\.0"),
+        ({"weights": ["bf16", "int4"], "weight_bits": [16, 4]}, "weights and weight_bits say the same thing twice"),
+        ({"weights": "int4", "bits": 4}, "weights and weight_bits say the same thing twice"),
+        ({"cache": ["bf16"], "cache_bits": 16}, "cache and cache_bits say the same"),
+        ({"activations": "bf16", "activation_bits": 16}, "activations and activation_bits say the same"),
+        ({"kv_heads": [8, 3]}, r"query heads \(32\) must be a multiple of key/value heads \(3\)"),
+        ({"kv_heads": [64]}, r"query heads \(32\) must be a multiple of key/value heads \(64\)"),
         ({"bandwidth": [float("inf")]}, "bandwidth must be above 0 and finite, got inf"),
         ({"contxt": [1]}, r"unknown axis 'contxt'; did you mean context\?"),
         ({"batch": [[1], [1, 2]]}, "batch must be a number or a sequence"),
         ({"metrics": "latency"}, r"metrics must be a sequence, such as \['latency'\], got 'latency'"),
         ({"weights": [None, "int4"]}, r"weights must be a name or a sequence of names, got \[None, 'int4'\]"),
-        ({"cache": 0.5}, r"cache must be a sequence, such as \[0.5\], got 0.5"),
+        ({"cache": -0.5}, "cache|bytes per element"),
         ({"accelerator": []}, r"accelerator must be a name or a sequence of names, got \[\]"),
     ],
 )  # fmt: skip
@@ -122,3 +163,10 @@ def test_an_axis_of_one_choice_is_that_choice() -> None:
         one["latency"].values.tolist()
         == LLAMA.sweep(batch=[1, 4], context=1024, weights=["fp8"])["latency"].values.ravel().tolist()
     )
+
+
+def test_a_format_may_be_bytes_of_an_element() -> None:
+    found = LLAMA.sweep(weights=[0.5, "bf16"], batch=[1, 8])
+    assert found.weights.values.tolist() == ["0.5", "bf16"]
+    assert found.latency.values[0].tolist() == LLAMA.sweep(weights="int4", batch=[1, 8]).latency.values.tolist()
+    assert LLAMA.sweep(weights=0.5, batch=1).memory == found.memory.values[0, 0]

@@ -18,6 +18,17 @@ def test_prefixes_are_decimal(value: float, text: str) -> None:
     assert with_prefix(value, "B") == text
 
 
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.9996, 3, "1 s"), (0.9994, 3, "999 ms"), (999.5, 3, "1 ks"), (-0.9996, 3, "-1 s"), (9.9996e-4, 4, "1 ms"),
+        (9.9994e-4, 4, "999.9 µs"), (999.7, 3, "1 ks"), (1e-12, 3, "1e-12 s"),
+    ],
+)  # fmt: skip
+def test_the_prefix_is_that_of_the_rounded_number(value: float, digits: int, text: str) -> None:
+    assert with_prefix(value, "s", digits) == text
+
+
 def test_plain_numbers() -> None:
     assert [plain(x) for x in (1234567, Integer(1234567), Fraction(1, 3), 0.1 + 0.2, True, "x")] == [
         "1,234,567", "1,234,567", "0.333333", "0.3", "True", "x",

@@ -39,8 +39,8 @@ class Engine:
     split: str = "tensor"
 
     def __post_init__(self) -> None:
-        if self.family != AVERAGE and self.family not in [*_families()]:
-            raise unknown_name("family of software", self.family, (AVERAGE, *_families()))
+        if self.family not in families():
+            raise unknown_name("family of software", self.family, families())
         for trait, known in TRAITS.items():
             if getattr(self, trait) not in known:
                 raise unknown_name(trait, getattr(self, trait), known)
@@ -51,6 +51,21 @@ def _families() -> dict[str, dict[str, Any]]:
     import tomllib  # only when a forecast is asked for: `import costmodel` stays light
 
     return tomllib.loads((files("costmodel") / "data" / "software.toml").read_text(encoding="utf-8"))
+
+
+def families() -> tuple[str, ...]:
+    """Every family on record, and "average".
+
+    Returns
+    -------
+    tuple of names that `engine` knows
+
+    Examples
+    --------
+    >>> {"average", "vllm", "llama-cpp"} <= set(families())
+    True
+    """
+    return (AVERAGE, *_families())
 
 
 def engine(software: str = AVERAGE) -> Engine:

@@ -9,9 +9,11 @@ from costmodel.exact import Number
 from costmodel.hardware import Accelerator
 
 FAST_LINK = 100e9  # byte/s per device: NVLink and its like are above, PCIe below
+# How a name begins; a "-" ends a word, so that a10 is not the a100. Graphics: GDDR6 server cards, whose check bits are
+# on as shipped and travel with the data. Consumer: GDDR without that loss, workstation cards included. Server: HBM.
 CLASSES = {
-    "consumer": ("rtx", "rx-"), "graphics": ("a10", "l4", "t4"), "apple": ("m1-", "m2-", "m3-", "m4-", "m5-"),
-    "edge": ("jetson",), "tpu": ("tpu",),
+    "consumer": ("rtx", "rx-"), "graphics": ("a10-", "a10g-", "l4-", "l40-", "l40s-", "t4-"),
+    "apple": ("m1-", "m2-", "m3-", "m4-", "m5-"), "edge": ("jetson",), "tpu": ("tpu",),
 }  # fmt: skip
 
 
@@ -21,10 +23,10 @@ def device_class(accelerator: Accelerator) -> str:
     Examples
     --------
     >>> from costmodel.hardware import accelerator
-    >>> device_class(accelerator("rtx-4090")), device_class(accelerator("h100-sxm").times(8))
-    ('consumer', 'server')
+    >>> [device_class(accelerator(name)) for name in ("rtx-4090", "a10", "a100-sxm-80gb")]
+    ['consumer', 'graphics', 'server']
     """
-    name = accelerator.name.split(" x ")[-1]
+    name = accelerator.name.split(" x ")[-1] + "-"
     return next((kind for kind, begins in CLASSES.items() if name.startswith(begins)), "server")
 
 

@@ -5,11 +5,11 @@ import argparse
 from costmodel.generation import cached_positions, naive_positions
 from costmodel.hardware import accelerator
 from costmodel.layers import attention, mlp
-from costmodel.model import transformer
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, D, F, S, T
 from costmodel.tables import with_prefix
 from costmodel.textbook import arithmetic_intensity, max_concurrent_requests
+from costmodel.textbook.stats import llama2_13b
 from costmodel.zoo import load
 
 
@@ -59,8 +59,7 @@ def _speed() -> str:
 
 
 def _llama() -> str:
-    model = transformer(V=32000, D=5120, F=13824, N=40, K=40, H=128, L=40)
-    llama = Deployment(model, accelerator("h100-sxm"), textbook=True)
+    llama = Deployment(llama2_13b(), accelerator("h100-sxm"), textbook=True)
     lines = ["Llama-2-13B at context 1,024, memory-bound:"]
     for batch in (1, 64, 256):
         step, fits = llama.decode(batch, 1024), llama.fits(batch, 1024)
@@ -84,8 +83,7 @@ def _cache() -> str:
 
 def _grouped() -> str:
     def step(kv_heads: int, batch: int) -> str:
-        model = transformer(V=32000, D=5120, F=13824, N=40, K=kv_heads, H=128, L=40)
-        found = Deployment(model, accelerator("h100-sxm"), textbook=True).decode(batch, 1024)
+        found = Deployment(llama2_13b(kv_heads), accelerator("h100-sxm"), textbook=True).decode(batch, 1024)
         return f"{with_prefix(found.memory_bytes, 'B')}, {found.tokens_per_s:,.0f} tokens/s"
 
     return (

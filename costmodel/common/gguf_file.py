@@ -214,7 +214,19 @@ def _header(cursor: _Cursor) -> tuple[dict[str, object], dict[str, GGUFTensor]]:
         raise cursor.fail(f"general.alignment must be a positive integer, got {alignment!r}")
     start = -(-cursor.at // alignment) * alignment
     tensors = {name: GGUFTensor(name, shape, kind, start + offset) for name, (shape, kind, offset) in found.items()}
-    for tensor in tensors.values():
-        if tensor.start + tensor.size // 8 >= len(cursor.data):  # no type takes less than a bit per number
-            raise cursor.fail(f"the data of tensor {tensor.name!r} passes the end of the file")
+    _check_places(cursor, tensors, start, alignment)
     return metadata, tensors
+
+
+def _check_places(cursor: _Cursor, tensors: dict[str, GGUFTensor], start: int, alignment: int) -> None:
+    """The data fill the file one behind the other, as ggml demands: a gap or an overlap means a damaged header."""
+    place = start
+    for tensor in sorted(tensors.values(), key=lambda tensor: tensor.start):
+        numbers, size = BLOCKS.get(tensor.kind, (8, 1))  # no type takes less than a bit per number
+        end = tensor.start + -(-tensor.size // numbers) * size
+        if end > len(cursor.data):
+            raise cursor.fail(f"the data of tensor {tensor.name!r} passes the end of the file")
+        if place and tensor.start != place:
+            said = f"begin at byte {tensor.start:,}; what comes before them ends at {place:,}, padding included"
+            raise cursor.fail(f"the data of tensor {tensor.name!r} {said}")
+        place = -(-end // alignment) * alignment if tensor.kind in BLOCKS else 0  # after another type: anywhere

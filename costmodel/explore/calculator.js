@@ -25,7 +25,7 @@ function prefixed(value, unit) {
   if (unit === "$") return "$" + (value >= 100 ? grouped(value) : value.toPrecision(3));
   if (unit === "" || (unit === "tokens/s" && value >= 100)) return `${grouped(value)} ${unit}`.trim();
   const [scale, prefix] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]
-    .find(([size]) => value >= size * (1 - 1e-9)) || [1, ""];
+    .find(([size]) => +value.toPrecision(4) >= size * (1 - 1e-9)) || [1, ""];
   const short = unit === "tokens/s" ? [1, ""] : [scale, prefix];
   return `${+(value / short[0]).toPrecision(4)} ${short[1]}${unit}`;
 }

@@ -85,10 +85,10 @@ def beam_blocks(decoder: Decoder, prompt: Sequence[int], n_new: int, width: int,
     Examples
     --------
     >>> from costmodel.lab.decoder import TinyDecoder
-    >>> beam_blocks(TinyDecoder(), [1] * 20, 9, width=4, block_tokens=4) <= 13  # of four samples
-    True
-    >>> beam_blocks(TinyDecoder(), [1] * 20, 9, width=1, block_tokens=4)
-    7
+    >>> beam_blocks(TinyDecoder(), [1] * 20, 20, width=4, block_tokens=4)  # four samples need 5 + 4·(10 - 5) = 25
+    17
+    >>> beam_blocks(TinyDecoder(), [1] * 20, 20, width=1, block_tokens=4)
+    10
 
     References
     ----------

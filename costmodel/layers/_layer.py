@@ -45,6 +45,11 @@ class Layer:
         """Parameters in matrices, biases and gains left out: what textbook counts include."""
         return self.params
 
+    @property
+    def active_matrix_params(self) -> Number:
+        """Of those in matrices, the ones that a token uses."""
+        return self.matrix_params
+
     def matrices(self) -> list[tuple[int, int, int]]:
         """(inputs, outputs, how many) of every weight matrix, for sizes that are numbers."""
         found = []

@@ -112,8 +112,16 @@ class Moe(Layer):
     @property
     def matrix_params(self) -> Number:
         """Without biases."""
+        return self._matrices_of(self.experts)
+
+    @property
+    def active_matrix_params(self) -> Number:
+        """Those of A experts, router and shared expert, without biases."""
+        return self._matrices_of(self.active)
+
+    def _matrices_of(self, experts: Number) -> Number:
         shared = 0 if self.shared is None else self.shared.matrix_params + self.width * int(self.shared_gate)
-        return self.experts * self.expert.matrix_params + self.width * self._routed + shared
+        return experts * self.expert.matrix_params + self.width * self._routed + shared
 
     def matrices(self) -> list[tuple[int, int, int]]:
         """Those of the experts and of the shared one; the router stays apart."""

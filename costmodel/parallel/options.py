@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from sympy import Expr
+from sympy import Expr, ceiling
 
 from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
@@ -28,7 +28,8 @@ class Parallel:
     all_reduce : "ring" or "tree"
     seconds_per_message : time a send takes however short it is [s]; 0 is the bound
     hidden : whether communication overlaps with arithmetic and memory (the most optimistic reading)
-    pad : round up what does not split evenly, instead of refusing it
+    pad : round up what does not split evenly, instead of refusing it; key/value heads (and groups of a state) must
+        divide `tensor` or be divided by it all the same, since every query head stays with its own
 
     Raises
     ------
@@ -91,7 +92,9 @@ class Parallel:
 
     def share(self, batch: Number, ways: Number) -> Number:
         """Sequences of a batch that the fullest of so many devices has: ⌈batch/ways⌉."""
-        return -(-batch // ways) if is_plain(batch, ways) else quotient(batch, ways)
+        if is_plain(batch, ways):
+            return -(-batch // ways)
+        return batch if ways == 1 else ceiling(batch / ways)
 
     def split(self, size: Number, ways: Number, what: str) -> Number:
         """size/ways; rounded up where padding is allowed.
@@ -118,7 +121,9 @@ class Parallel:
         if ledger.sent == 0:
             return 0
         if accelerator.interconnect is None:
-            raise CostModelError(f"{accelerator.name} has no interconnect on record, which {self} needs")
+            raise CostModelError(
+                f"{accelerator.name} has no interconnect on record, so devices that share a model cannot be timed"
+            )
         return ratio(ledger.sent, accelerator.interconnect) + ledger.messages * self.seconds_per_message
 
 

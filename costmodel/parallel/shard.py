@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, is_plain, largest, quotient
 from costmodel.layers import Attention, Embedding, LatentAttention, Mlp, Moe, Norm, StatedWeights, Unembedding
 from costmodel.layers._layer import Layer
 from costmodel.layers.recurrent import GatedDelta, LinearAttention
@@ -61,6 +61,11 @@ class Talking(Layer):
         return self.part.matrix_params
 
     @property
+    def active_matrix_params(self) -> Number:
+        """Those of the part."""
+        return self.part.active_matrix_params
+
+    @property
     def state_elements(self) -> Number:
         """Those of the part."""
         return self.part.state_elements
@@ -78,7 +83,7 @@ class Talking(Layer):
 
 
 def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
-    """K/t, and 1 where there are fewer heads than devices: each head is then kept by several.
+    """max(1, K/t): where there are fewer heads than devices, each head is kept by several.
 
     Raises
     ------
@@ -90,11 +95,16 @@ def kv_heads_per_device(kv_heads: Number, tensor: Number) -> Number:
     >>> kv_heads_per_device(8, 4), kv_heads_per_device(8, 16)
     (2, 1)
     """
-    if not is_plain(kv_heads, tensor) or kv_heads % tensor == 0:
+    if not is_plain(kv_heads, tensor):
+        return kv_heads if tensor == 1 else largest(1, kv_heads / tensor)
+    if kv_heads % tensor == 0:
         return quotient(kv_heads, tensor)
     if tensor % kv_heads == 0:
         return 1
-    raise CostModelError(f"key/value heads ({kv_heads}) and tensor ({tensor}): one must be a multiple of the other")
+    raise CostModelError(
+        f"key/value heads ({kv_heads}) and tensor ({tensor}): one must be a multiple of the other; "
+        "pad=True rounds up other sizes, not these"
+    )
 
 
 def _divided(layer: Any, spread: Parallel, sizes: dict[str, str]) -> Any:

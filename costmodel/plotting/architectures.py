@@ -14,14 +14,14 @@ from costmodel.layers import Attention, LatentAttention
 from costmodel.layers._layer import Layer
 from costmodel.model import Block, Model, transformer
 from costmodel.plotting._shapes import arrow, board, box, say
-from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, canvas, label
+from costmodel.plotting.style import BLUE, GREEN, GREY, KILO, ORANGE, PURPLE, RED, SKY, canvas, label
 from costmodel.sizing import Deployment
 from costmodel.symbols import C, D, F, H, K, L, N, R, S, V, W
+from costmodel.textbook.stats import LLAMA_2_13B
 from costmodel.zoo import load
 
 # Llama-2-13B with 8 key/value heads; C and R as in DeepSeek-V2, W as in Gemma 3.
-COMMON = {V: 32000, D: 5120, F: 13824, N: 40, K: 8, H: 128, L: 40, C: 512, R: 64, W: 1024}
-KILO = 2**10
+COMMON = LLAMA_2_13B | {K: 8, C: 512, R: 64, W: 1024}
 
 
 def stacked(mixers: Sequence[tuple[Layer, Number]], sizes: Mapping[Symbol, int] | None = None) -> Model:
@@ -89,8 +89,9 @@ def who_shares_keys_and_values(heads: int = 8, groups: int = 2) -> Figure:
     return figure
 
 
-def cache_per_sequence(shortest: int = 256, longest: int = 128 * KILO, at: int = 32 * KILO) -> Figure:
+def cache_per_sequence() -> Figure:
     """Cache of one sequence against its length, one line per kind of attention, from `architectures`."""
+    shortest, at, longest = 256, 32 * KILO, 128 * KILO
     context = np.geomspace(shortest, longest, 300)
     colors = (GREY, BLUE, SKY, PURPLE, GREEN, RED, ORANGE, GREEN)
     lines = ("-", "-", "--", "-.", "-", "-", "--", ":")
@@ -146,9 +147,10 @@ def capacity_against_traffic(context: int = 32 * KILO) -> Figure:
     return figure
 
 
-def local_and_global(name: str = "gemma-3-27b-it", longest: int = 128 * KILO) -> Figure:
-    """Cache of one sequence of a model with windows, and of the same model with none, against the context."""
-    model, context = load(name), np.linspace(1, longest, 300)
+def local_and_global() -> Figure:
+    """Cache of one sequence of Gemma 3 27B, and of the same model with no windows, against the context."""
+    model, longest = load("gemma-3-27b-it"), 128 * KILO
+    context = np.linspace(1, longest, 300)
     with canvas() as (figure, (axes,)):
         ends = {}
         for color, line, text, found in (

@@ -11,14 +11,14 @@ from costmodel.hardware import accelerator
 from costmodel.lab.recall import added, attended, best_matrix, corrected, share_recalled
 from costmodel.layers import Attention, LatentAttention, LinearAttention, Mamba
 from costmodel.passes import ForwardPass
-from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, canvas, label
+from costmodel.plotting.style import BLUE, GREEN, GREY, KILO, ORANGE, PURPLE, RED, SKY, canvas, label
 from costmodel.roofline import timing
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, C, D, H, K, L, N, R, S, W
 from costmodel.zoo import load
 
 SIZES = {D: 4096, N: 32, K: 8, H: 128, L: 32, W: 4096, C: 512, R: 64}  # Llama-3-8B; W, C and R as in Mistral, DeepSeek
-KILO, MEGA = 2**10, 2**20
+MEGA = KILO**2
 
 
 def elements_kept() -> dict[str, Expr]:

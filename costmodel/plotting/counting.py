@@ -30,10 +30,13 @@ def _shares(ledger: Ledger, what: str) -> list[float]:
     return [total / getattr(ledger, what) for total in totals.values()]
 
 
-def where_the_work_goes(name: str = "llama-3-8b", *, batch: int = 64, context: int = 8192) -> Figure:
+def where_the_work_goes(name: str = "llama-3-8b", *, batch: int = 32, context: int = 8192) -> Figure:
     """Shares of FLOPs and of bytes by part of the model, for a prefill and for a decode step."""
     model = load(name)
-    passes = {"prefill": model.prefill(1, context), f"decode, batch {batch}": model.decode(batch, context)}
+    passes = {
+        f"prefill of {context:,}": model.prefill(1, context),
+        f"decode, batch {batch}": model.decode(batch, context),
+    }
     bars = [
         (f"{run}: {what.replace('flops', 'FLOPs')}", _shares(ledger, what))
         for run, ledger in passes.items()
@@ -56,7 +59,7 @@ def where_the_work_goes(name: str = "llama-3-8b", *, batch: int = 64, context: i
         )
         worked, moved = (shares[1] for label_, shares in bars[2:])
         cost = f"attention is {worked:.0%} of the work and {moved:.0%} of the traffic"
-        label(axes, title=f"Decoding {batch} conversations of {context:,} tokens,\n{cost}")
+        label(axes, title=f"{name} decoding {batch} conversations of {context:,} tokens:\n{cost}")
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     return figure
@@ -80,7 +83,8 @@ def attention_against_mlp(name: str = "llama-2-13b", *, context: int = 8192, har
         axes.axhline(ridge, color=RED, linewidth=1.2)
         axes.text(1.1, ridge * 1.15, f"ridge {ridge:.0f}", color=RED)
         title = "Batching lifts the MLP towards the ridge;\nfor attention only fewer KV heads help"
-        label(axes, title=title, x="B, sequences decoded together", y="FLOP per byte")
+        x = f"B, sequences decoded together ({name}, {context:,} tokens of context)"
+        label(axes, title=title, x=x, y="FLOP per byte")
     return figure
 
 

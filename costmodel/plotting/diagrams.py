@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from costmodel.generation import cached_positions, naive_positions
+from costmodel.lab.sampling import temperature_probs, top_k_filter, top_p_filter
 from costmodel.plotting._shapes import WIDTH, arrow, board, box, brace, gap, say
+from costmodel.plotting.sampling import FIVE
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, RED
 
 
@@ -87,12 +89,6 @@ def cache_against_no_cache() -> Figure:
     return figure
 
 
-def _cut(p: np.ndarray, keep: int) -> np.ndarray:
-    """The first `keep` of falling probabilities, rescaled to sum to 1."""
-    kept = np.where(np.arange(len(p)) < keep, p, 0.0)
-    return kept / kept.sum()
-
-
 def _bars(axes: Axes, x: float, values: np.ndarray, *, scale: float, digits: str) -> None:
     """One stage of the pipeline as horizontal bars, a row per token; probability 0 reads "cut"."""
     axes.plot([x, x], [0.4, 5.0], color=LIGHT, linewidth=1.2, zorder=0)
@@ -118,12 +114,12 @@ def _draw(axes: Axes, x: float, p: np.ndarray, tokens: tuple[str, ...], *, u: fl
 
 def sampling_pipeline() -> Figure:
     """From five logits to one token: temperature, softmax, top-k, top-p, draw."""
-    tokens, logits = ("mat", "sofa", "rug", "bed", "moon"), np.array([3, 2.2, 1.5, 0.5, -0.5])
+    tokens, logits = ("mat", "sofa", "rug", "bed", "moon"), np.array(FIVE)
     temperature, k, nucleus, u = 1.0, 4, 0.9, 0.7
     scaled = logits / temperature
-    p = np.exp(scaled) / np.exp(scaled).sum()
-    top_k = _cut(p, k)
-    top_p = _cut(top_k, 1 + int(np.searchsorted(np.cumsum(top_k), nucleus)))
+    p = temperature_probs(logits, temperature)
+    top_k = top_k_filter(p, k)
+    top_p = top_p_filter(top_k, nucleus)
     score: dict[str, Any] = {"scale": 0.35, "digits": "g"}
     share: dict[str, Any] = {"scale": 1.9, "digits": ".2f"}
     stages = (

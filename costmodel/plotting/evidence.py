@@ -14,6 +14,7 @@ from costmodel.calibration import engine, fitted
 from costmodel.common.checks import present
 from costmodel.evidence import Verdict, against_the_bound, measurements
 from costmodel.evidence.fit import fifth_of, fit, training_rows
+from costmodel.evidence.names import device_named
 from costmodel.evidence.predict import forecast, measured_seconds, passes
 from costmodel.evidence.table import MODEL_PHASES
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, RED, SKY, canvas, label
@@ -53,12 +54,14 @@ def measured_against_bound() -> Figure:
     return figure
 
 
-def _dots(axes: Axes, groups: dict[str, list[float]], order: list[str], color: str) -> None:
+def _dots(axes: Axes, groups: dict[str, list[float]], order: list[str], color: str, names: list[str]) -> None:
     for y, name in enumerate(order):
         values = groups[name]
         axes.plot(values, [y] * len(values), "o", color=color, alpha=0.35, markersize=5, markeredgewidth=0)
         axes.plot(median(values), y, "|", color="black", markersize=15, markeredgewidth=2.5)
-    axes.set_yticks(range(len(order)), [f"{name} ({len(groups[name])})" for name in order], fontsize=10)
+    axes.set_yticks(
+        range(len(order)), [f"{name} ({len(groups[k])})" for k, name in zip(order, names, strict=True)], fontsize=10
+    )
     axes.set_xlim(0, 1)
 
 
@@ -67,7 +70,10 @@ def _reached(v: Verdict) -> float:
 
 
 def utilisation_by_software_and_hardware() -> Figure:
-    """Share of the bound that decode rows reach, by family of software and by accelerator; a bar marks the median."""
+    """Share of the bound that decode rows reach, by family of software and by accelerator; a bar marks the median.
+
+    An accelerator's label gives its bandwidth in TB/s.
+    """
     rows = [v for v in _verdicts() if v.row.honest and v.row.phase == "decode"]
     by_software, by_hardware = defaultdict(list), defaultdict(list)
     for v in rows:
@@ -78,8 +84,9 @@ def utilisation_by_software_and_hardware() -> Figure:
             sorted((k for k in groups if len(groups[k]) >= least), key=lambda k: median(groups[k]))
             for groups, least in ((by_software, 2), (by_hardware, 2))
         ]
-        _dots(left, by_software, orders[0], BLUE)
-        _dots(right, by_hardware, orders[1], ORANGE)
+        speeds = [f"{name}, {float(device_named(name).bandwidth) / 1e12:.2g} TB/s" for name in orders[1]]
+        _dots(left, by_software, orders[0], BLUE, orders[0])
+        _dots(right, by_hardware, orders[1], ORANGE, speeds)
         best, worst = orders[0][-1], orders[0][0]
         label(left, title=f"{best} reaches {median(by_software[best]):.0%},\n{worst} {median(by_software[worst]):.0%}",
               x="share of the bound")  # fmt: skip

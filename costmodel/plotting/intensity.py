@@ -14,20 +14,22 @@ from costmodel.symbols import B
 from costmodel.textbook import arithmetic_intensity
 
 
-def intensity_against_batch(widths: tuple[int, ...] = (512, 4096, 65536), hardware: str = "h100-sxm") -> Figure:
+def intensity_against_batch() -> Figure:
     """Intensity of X(B x D)·W(D x F) against B for D = F of several widths, its limit B and the ridge."""
+    hardware, common = "h100-sxm", 4096
     batch, ridge = np.geomspace(1, 4096, 200), accelerator(hardware).ridge()
     with canvas() as (figure, (axes,)):
-        for width, line in zip(widths, (":", "-", "--"), strict=True):
+        for width, line in ((512, ":"), (common, "-"), (65536, "--")):
             intensity = contract("B D, D F -> B F", sizes={"D": width, "F": width}).intensity
             axes.loglog(batch, evaluate(intensity, B=batch), line, label=f"D = F = {width:,}")
-            if width == 4096:
+            if width == common:
                 crossing = float(solve(intensity - ridge, B)[0])
         axes.loglog(batch, batch, color=GREY, linewidth=1, label="the limit, B")
         axes.axhline(ridge, color=RED, linewidth=1.2)
         axes.text(1.1, ridge * 1.12, f"ridge of {hardware}: {ridge:.0f}", color=RED)
         axes.legend(loc="lower right")
-        title = f"The ridge of {ridge:.0f} takes B = {crossing:.0f} at width 4,096;\nnarrow matrices never reach it"
+        title = f"The ridge of {ridge:.0f} takes B = {crossing:.0f} at width {common:,};\n"
+        title += "narrow matrices never reach it"
         label(axes, title=title, x="B, rows of X", y="FLOP per byte")
     return figure
 

@@ -7,41 +7,44 @@ from matplotlib.figure import Figure
 
 from costmodel.common.checks import present
 from costmodel.hardware import accelerator
-from costmodel.model import transformer
 from costmodel.plotting.style import BLUE, GREEN, GREY, LIGHT, ORANGE, RED, canvas, label
 from costmodel.sizing import Deployment
-from costmodel.tables import rate
+from costmodel.textbook.stats import llama2_13b
 from costmodel.zoo import load
 
 CONTEXT = 1024
 
 
 def _llama(kv_heads: int = 40, **options: Any) -> Deployment:
-    model = transformer(V=32000, D=5120, F=13824, N=40, K=kv_heads, H=128, L=40, name="llama-2-13b")
-    return Deployment(model, accelerator("h100-sxm"), **options)
+    return Deployment(llama2_13b(kv_heads), accelerator("h100-sxm"), **options)
 
 
-def latency_and_throughput(largest: int = 256) -> Figure:
+def latency_and_throughput() -> Figure:
     """Latency and throughput of Llama-2-13B against the batch, memory-bound, and the batch that no longer fits."""
-    llama, batch = _llama(textbook=True), np.arange(1, largest + 1)
+    llama, largest = _llama(textbook=True), 256
+    batch = np.arange(1, largest + 1)
     found, limit = llama.grid(batch, CONTEXT), present("the limit", llama.largest_batch(CONTEXT))
-    panels = (("seconds_per_token", 1e3, "ms per token", BLUE), ("tokens_per_s", 1, "tokens/s", GREEN))
+    marks = (1, 64, largest)
+    panels = (  # and where the number of each mark stands, clear of the line
+        ("seconds_per_token", 1e3, "ms per token", ".1f", BLUE, ((8, -12), (8, -12), (-12, 0))),
+        ("tokens_per_s", 1, "tokens/s", ",.0f", GREEN, ((8, 0), (8, -14), (0, -20))),
+    )
     with canvas(1, 2, figsize=(8, 3.8)) as (figure, both):
-        for axes, (name, scale, _, color) in zip(both, panels, strict=True):
+        for axes, (name, scale, unit, digits, color, places) in zip(both, panels, strict=True):
             axes.plot(batch, scale * found[name], color=color)
             axes.axvspan(limit, largest, color=LIGHT, alpha=0.6)
             axes.text((limit + largest) / 2, 0.06 * scale * found[name].max(), "does not fit", ha="center", color=GREY)
-            axes.set_ylim(0)
+            axes.set_ylim(0, 1.08 * scale * found[name].max())
             axes.set_xlim(1, largest)
-            for b in (1, 64, 256):
+            for b, place in zip(marks, places, strict=True):
                 y = scale * found[name][b - 1]
-                axes.plot(b, y, "o", color=color)
-                axes.annotate(rate(y), (b, y), (5, -14) if b > 1 else (6, 4), textcoords="offset points",
+                axes.plot(b, y, "o", color=color, clip_on=False)
+                axes.annotate(f"{y:{digits}}", (b, y), place, textcoords="offset points",
                               ha="right" if b == largest else "left")  # fmt: skip
-        slower = found["seconds_per_token"][255] / found["seconds_per_token"][63]
-        label(both[0], title=f"4x the batch: {slower:.1f}x the latency,", x="B", y=panels[0][2])
-        gain = found["tokens_per_s"][255] / found["tokens_per_s"][63]
-        label(both[1], title=f"but {gain:.1f}x the tokens", x="B", y=panels[1][2])
+            label(axes, title="", x="B", y=unit)
+        slower, gain = (found[name][largest - 1] / found[name][marks[1] - 1] for name, *_ in panels)
+        both[0].set_title(f"B from {marks[1]} to {largest}: {slower:.1f}x the latency,")
+        both[1].set_title(f"but {gain:.1f}x the tokens")
     return figure
 
 
@@ -74,11 +77,11 @@ def memory_against_capacity() -> Figure:
     return figure
 
 
-def trade_off(names: tuple[str, ...] = ("llama-2-13b", "llama-3-8b"), hardware: str = "h100-sxm") -> Figure:
+def trade_off() -> Figure:
     """Throughput against latency as the batch doubles, one roofline over the whole pass, as far as memory reaches."""
     with canvas() as (figure, (axes,)):
-        for name, color, marker in zip(names, (ORANGE, BLUE), "so", strict=True):
-            d = Deployment(load(name), accelerator(hardware))
+        for name, color, marker in (("llama-2-13b", ORANGE, "s"), ("llama-3-8b", BLUE, "o")):
+            d = Deployment(load(name), accelerator("h100-sxm"))
             batch = 2 ** np.arange(int(np.log2(present("the limit", d.largest_batch(CONTEXT)))) + 1)
             found = d.grid(batch, CONTEXT)
             x, y = 1e3 * found["seconds_per_token"], found["tokens_per_s"]
@@ -91,6 +94,6 @@ def trade_off(names: tuple[str, ...] = ("llama-2-13b", "llama-3-8b"), hardware: 
         axes.legend(loc="lower right")
         fastest, largest = x[0], x[-1]
         slower, more = f"{largest / fastest:.1f}x as long", f"{y[-1] / y[0]:.0f}x as many come out"
-        title = f"{names[-1]}: at batch {batch[-1]} a token takes {slower}\nand {more}"
+        title = f"{name}: at batch {batch[-1]} a token takes {slower}\nand {more}"
         label(axes, title=title, x=f"ms per token (context {CONTEXT})", y="tokens/s")
     return figure

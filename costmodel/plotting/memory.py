@@ -4,14 +4,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from costmodel.hardware import accelerator
-from costmodel.plotting.style import BLUE, GREEN, GREY, ORANGE, RED, canvas, label
+from costmodel.plotting.style import BLUE, GREEN, ORANGE, RED, canvas, label
 from costmodel.sizing import Deployment
 from costmodel.textbook import kv_cache_bytes
 from costmodel.zoo import load
 
 
-def cache_against_context(longest: int = 128_000, free: int = 64 * 10**9) -> Figure:
+def cache_against_context() -> Figure:
     """One conversation's cache against its length, with 32 and with 8 key/value heads, and the memory left for it."""
+    longest, free = 128_000, 64 * 10**9
     context = np.linspace(0, longest, 200)
     with canvas() as (figure, (axes,)):
         ends = {}
@@ -31,23 +32,22 @@ def cache_against_context(longest: int = 128_000, free: int = 64 * 10**9) -> Fig
     return figure
 
 
-def conversations_that_fit(hardware: str = "h100-sxm") -> Figure:
-    """The largest batch against the context, for the three rounded models at 16 and at 4 bits a weight."""
-    context = np.unique(np.geomspace(1000, 128_000, 120).astype(int))
+def conversations_that_fit() -> Figure:
+    """The largest batch against the context, for three rounded models; the largest fits with 4 bits a weight only."""
+    h100, context = accelerator("h100-sxm"), np.unique(np.geomspace(1000, 128_000, 120).astype(int))
     cases = (
         ("8b", "bf16", BLUE, "-"),
         ("7b", "bf16", ORANGE, "--"),
         ("70b", "int4", GREEN, "-."),
-        ("70b", "bf16", GREY, ":"),
     )
     at = 32_000
     with canvas() as (figure, (axes,)):
         for name, weights, color, line in cases:
-            d = Deployment(load(name), accelerator(hardware), weights=weights)
-            fit = np.array([d.largest_batch(int(c)) for c in context])
+            d = Deployment(load(name), h100, weights=weights)
+            fit = [d.largest_batch(int(c)) for c in context]
             text = f"{name}, {weights}: {d.largest_batch(at)} at {at:,} tokens"
-            axes.loglog(context, np.where(fit > 0, fit, np.nan), line, color=color, label=text)
-        counts = {n: Deployment(load(n), accelerator(hardware)).largest_batch(at) for n in ("8b", "7b")}
+            axes.loglog(context, fit, line, color=color, label=text)
+        counts = {n: Deployment(load(n), h100).largest_batch(at) for n in ("8b", "7b")}
         axes.legend(loc="upper right")
         title = f"{counts['8b']} long conversations fit with 8 KV heads, {counts['7b']} with 32:"
         title += "\ngrouped heads are room for users"

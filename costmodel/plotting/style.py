@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")  # fmt: skip
 GREY, LIGHT = "#555555", "#DDDDDD"
 
+KILO = 2**10  # the k of "32k tokens"
+
 STYLE: dict[Any, Any] = {
     "figure.figsize": (8.0, 4.2),
     "figure.dpi": 100,

@@ -1,4 +1,4 @@
-"""Max, Min and floor taken apart: calculus and algebra work on one branch at a time."""
+"""Max, Min, floor and ceiling taken apart: calculus and algebra work on one smooth branch at a time."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -6,7 +6,22 @@ from typing import Any
 
 from sympy import Expr, Max, Min, Symbol, ceiling, floor
 
+from costmodel.exact import Number
+
 TIE = 1e-12  # relative difference below which two branches are taken to be equal
+
+
+def without_steps(formula: Expr, x: Symbol, at: Number | None = None) -> Expr:
+    """Every ⌈x/n⌉ as x/n; given a point, as that multiple of x which has the same value there.
+
+    Examples
+    --------
+    >>> from costmodel.symbols import B, S
+    >>> without_steps(S + ceiling(B / 8), B), without_steps(S + ceiling(B / 8), B, at=4)
+    (B/8 + S, B/4 + S)
+    """
+    steps = [step for step in formula.atoms(ceiling) if step.has(x)]
+    return formula.xreplace({step: step.args[0] if at is None else x * step.subs(x, at) / at for step in steps})
 
 
 def branches(formula: Expr, x: Symbol) -> Iterator[Expr]:
@@ -48,5 +63,6 @@ def binding_branch(formula: Expr, at: Mapping[Any, Any], *, last: bool = False) 
     values = [float(part.subs(at)) for part, _ in parts]
     best = max(values) if isinstance(formula, Max) else min(values)
     holding = [i for i, value in enumerate(values) if abs(value - best) <= TIE * abs(best)]
+    holding.sort(key=lambda i: parts[i][0].is_number == isinstance(formula, Max))  # the first holds on as symbols grow
     chosen, tie = parts[holding[-1 if last else 0]]
     return chosen, tie or len(holding) > 1

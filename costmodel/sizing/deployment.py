@@ -45,7 +45,7 @@ class Deployment(Memory, Questions):
     compute : dtype of the arithmetic; weights in fewer bits are widened to it
     parallel : how it is spread over devices; memory is then that of the fullest, and a batch that of one replica
     textbook : closed forms in place of the roofline. Decode time is (weights + cache)/bandwidth with the embedding
-        counted, norms and biases left out; prefill time is 2·params·tokens/peak
+        counted, norms and biases left out; prefill time is 2·params·tokens/peak with the parameters a token uses
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
         software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen
 
@@ -156,8 +156,8 @@ class Deployment(Memory, Questions):
         Raises
         ------
         CostModelError
-            for a batch or context that is neither a symbol nor a whole number of at least 1, and `generated` without
-            calibrated; that it does not fit is no error: see `wall`
+            for a batch, context or `generated` that is neither a symbol nor a whole number of at least 1, and the last
+            without calibrated; that it does not fit is no error: see `wall`
 
         Examples
         --------
@@ -171,13 +171,15 @@ class Deployment(Memory, Questions):
         batch, context = whole(batch, "batch"), whole(context, "context")
         memory, device = self.memory_bytes(batch, context), self.accelerator
         if self.textbook:
-            step: Timing = MemoryBound(2 * self.params * batch, memory, device.peak(self.compute), device.bandwidth)
+            step: Timing = MemoryBound(
+                2 * self.used_params * batch, memory, device.peak(self.compute), device.bandwidth
+            )
         else:
             step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:
                 step = self._forecast(step, self.model.decode(batch, context), batch, batch)
                 if generated is not None:
-                    step = interrupted(step, self.model, self._setting, batch, context, generated)
+                    step = interrupted(step, self.model, self._setting, batch, context, whole(generated, "generated"))
         return Decode(step, batch, context, memory, self.parallel.replicas)
 
     def prefill(self, prompt: Number = S, batch: Number = 1) -> Timing:
@@ -205,7 +207,7 @@ class Deployment(Memory, Questions):
         """
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
-            flops, moved = 2 * self.params * batch * prompt, self.weight_bytes
+            flops, moved = 2 * self.used_params * batch * prompt, self.weight_bytes
             return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
         share = self.parallel.share(batch, self.parallel.data)
         found = self._timing(self.part.prefill(share, prompt).sized(self.widths))

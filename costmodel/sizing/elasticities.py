@@ -1,20 +1,25 @@
 """Which lever first? By how many percent a metric moves when a lever moves by one.
 
-Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, taken exactly on the branch that binds.
+Elasticity = d ln(metric)/d ln(lever) = lever/metric · ∂metric/∂lever, taken exactly on the branch that binds. A batch
+that groups or stages share as ⌈B/ways⌉ each grows without steps from where it stands.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from sympy import Expr, diff
 
 from costmodel.common.errors import CostModelError
 from costmodel.exact import exact, is_open
-from costmodel.sizing.branches import binding_branch
+from costmodel.sizing.branches import TIE, binding_branch, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric, used
+from costmodel.symbols import B
 from costmodel.tables import Table
+
+ALIKE = "memory and compute alike"
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +29,7 @@ class Elasticities:
     Attributes
     ----------
     metric, value : what is moved, and where it stands
-    bound : "memory", "compute", or "memory and compute alike" at a tie; "" where the metric is no time
+    bound : "memory", "compute", "communication", or "memory and compute alike"; "" where the metric is no time
     levers : {name: d ln(metric)/d ln(lever)}, ranked by size
     other : at a tie, the same on the other branch; None elsewhere
     """
@@ -40,7 +45,7 @@ class Elasticities:
 
     @property
     def tie(self) -> bool:
-        """Whether two branches hold, so that a lever helps only together with another."""
+        """Whether two branches hold: memory and compute alike, or a step, as where a context just fills a window."""
         return self.other is not None
 
     @property
@@ -60,7 +65,8 @@ class Elasticities:
 
     def __str__(self) -> str:
         binds = f", bound by {self.bound}" if self.bound else ""
-        return f"{self.metric.name} {self.value:.6g} {self.metric.unit}{binds}\n{self.table()}"
+        step = ", at a step of its formula" if self.tie and self.bound != ALIKE else ""
+        return f"{self.metric.name} {self.value:.6g} {self.metric.unit}{binds}{step}\n{self.table()}"
 
     __repr__ = __str__
 
@@ -83,11 +89,11 @@ def _turnable(deployment: Deployment, use: Use) -> list[Lever]:
 def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     if name == "memory":
         return ""
-    if tie:
-        return "memory and compute alike"
-    if name in ("ttft", "dollars_per_million_input"):
-        return deployment.prefill(use.prompt_tokens, 1).bound
-    return deployment.decode(use.batch, use.context).bound
+    read = name in ("ttft", "dollars_per_million_input")
+    step = deployment.prefill(use.prompt_tokens, 1) if read else deployment.decode(use.batch, use.context).timing
+    if tie and isclose(step.compute_seconds, step.memory_seconds, rel_tol=TIE):
+        return ALIKE
+    return step.bound
 
 
 def elasticities(deployment: Deployment, name: str = "latency", **where: Any) -> Elasticities:
@@ -108,7 +114,7 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
     UnknownNameError
         for a metric or a condition that is not known
     CostModelError
-        for a lever that is still a symbol, and dollars without a price
+        for a symbol, a metric that is 0, and dollars without a price
     """
     wanted, use = metric(name), used(**where)
     levers = _turnable(deployment, use)
@@ -117,11 +123,16 @@ def elasticities(deployment: Deployment, name: str = "latency", **where: Any) ->
         if is_open(at[one.symbol]):
             raise CostModelError(f"{one.name} must be a number to be turned by a percent, got {at[one.symbol]}")
     value = formula(name, deployment, use, levers)
-    branch, tie = binding_branch(value, at)
+    if open_symbols := value.free_symbols - set(at):
+        raise CostModelError(f"elasticities are taken at numbers, and {min(s.name for s in open_symbols)} has none")
+    if value.subs(at) == 0:
+        raise CostModelError(f"{name} is 0 here, of which nothing is a percent")
+    smooth = without_steps(value, B, at[B])
+    branch, tie = binding_branch(smooth, at)
     ranked = _ranked(branch, levers, at)
     other = None
     if tie:
-        unsorted = _ranked(binding_branch(value, at, last=True)[0], levers, at)
+        unsorted = _ranked(binding_branch(smooth, at, last=True)[0], levers, at)
         other = {one: unsorted[one] for one in ranked}
     return Elasticities(wanted, float(value.subs(at)), _bound(name, deployment, use, tie), ranked, other)
 

@@ -8,13 +8,14 @@ from costmodel.calibration import (
     Setting,
     Term,
     engine,
+    families,
     fitted,
     interruption_terms,
     pass_terms,
     total_seconds,
 )
 from costmodel.common.checks import present
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.exact import Number, is_plain, quotient
 from costmodel.hardware import Accelerator
 from costmodel.model import Model
@@ -58,12 +59,15 @@ def setting(accelerator: Accelerator, widths: Widths, software: str | bool) -> S
     Raises
     ------
     CostModelError
-        when a width is a symbol: constants were fitted to formats
+        when a width is a symbol: constants were fitted to formats; for software of no known family
     """
     if not is_plain(widths.weight, widths.cache):
         raise CostModelError("calibrated needs formats of known size; give weights and cache as formats, such as 'fp8'")
     name = AVERAGE if isinstance(software, bool) else software
-    return Setting(accelerator, float(8 * widths.weight), float(8 * widths.cache), engine(name))
+    found = engine(name)
+    if found.family == AVERAGE != name:
+        raise unknown_name("software", name, families())
+    return Setting(accelerator, float(8 * widths.weight), float(8 * widths.cache), found)
 
 
 def forecast(

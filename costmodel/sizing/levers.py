@@ -9,7 +9,7 @@ from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.exact import Number, amount, exact, whole
 from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, checked_utilisation, dollars, joules_per_token, paid_devices
+from costmodel.sizing.money import HOUR, checked_utilisation, input_dollars, joules_per_token, output_dollars
 from costmodel.symbols import (
     B,
     K,
@@ -190,14 +190,11 @@ ALIASES = {"bits": "weight_bits"}
 
 
 def _dollars_out(d: Deployment, use: Use) -> Number:
-    step = d.decode(use.batch, use.context).seconds_per_token
-    return dollars(step, use.batch, use.dollars_per_hour, paid_devices(d), use.utilisation)
+    return output_dollars(d, use.batch, use.context, use.dollars_per_hour, use.utilisation)
 
 
 def _dollars_in(d: Deployment, use: Use) -> Number:
-    at_once = d.parallel.data
-    seconds = d.prefill(use.prompt_tokens, at_once).seconds
-    return dollars(seconds, at_once * use.prompt_tokens, use.dollars_per_hour, paid_devices(d), use.utilisation)
+    return input_dollars(d, use.prompt_tokens, use.dollars_per_hour, use.utilisation)
 
 
 def _joules(d: Deployment, use: Use) -> Number:

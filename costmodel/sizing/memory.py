@@ -51,6 +51,13 @@ class Memory:
         return self.stored.matrix_params if self.textbook else self.stored.params
 
     @cached_property
+    def used_params(self) -> Number:
+        """Parameters that the textbook multiplies a token with: those in matrices, idle experts left out."""
+        parts = [(layer, count) for block, count in self.stored.blocks for layer in block.layers]
+        idle = sum((layer.matrix_params - layer.active_matrix_params) * count for layer, count in parts)
+        return self.stored.matrix_params - idle
+
+    @cached_property
     def weight_bytes(self) -> Number:
         """Params x bytes per weight [byte]."""
         return stored_bytes(self.params, self.widths.weight)

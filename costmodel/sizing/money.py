@@ -2,7 +2,7 @@
 
 from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_open
+from costmodel.exact import Number, amount, is_open
 from costmodel.sizing.deployment import Deployment
 
 HOUR = 3600
@@ -22,6 +22,46 @@ def checked_utilisation(utilisation: Number) -> Number:
     return utilisation
 
 
+def reading(deployment: Deployment, prompt: Number) -> tuple[Number, int]:
+    """How long one copy is busy with the prompts that it reads at once, and how many these are: data·pipeline.
+
+    Groups read side by side; stages of a pipeline hold different prompts, so that a stage is busy with one of them for
+    1/pipeline of the time to its first token.
+
+    Parameters
+    ----------
+    deployment : what runs
+    prompt : tokens of each prompt [token]
+
+    Returns
+    -------
+    duration [s], number of prompts
+
+    Examples
+    --------
+    >>> from costmodel import Parallel, accelerator, load
+    >>> four = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(pipeline=4))
+    >>> reading(four, 1000) == (four.prefill(1000).seconds, 4)
+    True
+    """
+    groups = deployment.parallel.data
+    return deployment.prefill(prompt, groups).seconds, groups * deployment.parallel.pipeline
+
+
+def input_dollars(deployment: Deployment, prompt: Number, price: Number, utilisation: Number = 1) -> Number:
+    """Cost of a million tokens read, at the pace of `reading` [$]."""
+    seconds, prompts = reading(deployment, prompt)
+    return dollars(seconds, prompts * prompt, price, paid_devices(deployment), utilisation)
+
+
+def output_dollars(
+    deployment: Deployment, batch: Number, context: Number, price: Number, utilisation: Number = 1
+) -> Number:
+    """Cost of a million tokens written, at the pace of a decode step of the batch [$]."""
+    step = deployment.decode(batch, context).seconds_per_token
+    return dollars(step, batch, price, paid_devices(deployment), utilisation)
+
+
 def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, utilisation: Number = 1) -> Number:
     """10⁶·price·devices·seconds/(tokens·utilisation·3600), the cost of a million tokens [$].
 
@@ -39,13 +79,14 @@ def dollars(seconds: Number, tokens: Number, price: Number, devices: Number, uti
     Raises
     ------
     CostModelError
-        for a utilisation outside (0, 1]
+        for a price below 0, and a utilisation outside (0, 1]
 
     Examples
     --------
     >>> dollars(seconds=0.01, tokens=64, price=3.6, devices=1, utilisation=0.5)
     0.3125
     """
+    amount(price, "price", at_least=0)
     return MILLION * price * devices * seconds / (tokens * checked_utilisation(utilisation) * HOUR)
 
 
@@ -55,7 +96,8 @@ def dollars_per_million(
 ) -> dict[str, Number]:  # fmt: skip
     """Cost of a million tokens read and of a million written [$].
 
-    Input tokens come at the pace of one prompt's prefill, output tokens at that of a decode step of the batch.
+    Input tokens come at the pace of a prompt's prefill in each group and stage, output tokens at that of a decode step
+    of the batch.
 
     Parameters
     ----------
@@ -72,7 +114,7 @@ def dollars_per_million(
     Raises
     ------
     CostModelError
-        for a utilisation outside (0, 1]
+        for a price below 0, and a utilisation outside (0, 1]
 
     Examples
     --------
@@ -82,13 +124,9 @@ def dollars_per_million(
     {'input': 0.0271, 'output': 0.6635}
     """
     prompt = context if prompt is None else prompt
-    devices = paid_devices(deployment)
-    at_once = deployment.parallel.data  # prompts that are read side by side
-    read = deployment.prefill(prompt, at_once).seconds
-    step = deployment.decode(batch, context).seconds_per_token
     return {
-        "input": dollars(read, at_once * prompt, price, devices, utilisation),
-        "output": dollars(step, batch, price, devices, utilisation),
+        "input": input_dollars(deployment, prompt, price, utilisation),
+        "output": output_dollars(deployment, batch, context, price, utilisation),
     }
 
 

@@ -1,8 +1,9 @@
 """Which deployment should I choose? The cheapest that keeps its promises, the runner-up, and why not the others.
 
-A request reads a prompt and writes an answer: one copy is busy for prefill + generated·step/batch seconds with it. The
-load, divided by the share of time that may be busy, says how many copies are needed; copies times devices, what it
-costs. The context is taken at its longest, prompt + answer, in time and in memory.
+A request reads a prompt and writes an answer: one copy is busy for prefill + generated·step/batch seconds with it, the
+prefill shared by as many prompts as its groups and stages read at once. The load, divided by the share of time that may
+be busy, says how many copies are needed; copies times devices, what it costs. The context is taken at its longest,
+prompt + answer, in time and in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from costmodel.model import Model, element_bytes
 from costmodel.parallel import Parallel
 from costmodel.sizing.choice import Choice, Load, Plan, Slo, option_words
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.money import HOUR, MILLION, checked_utilisation, paid_devices
+from costmodel.sizing.money import HOUR, MILLION, checked_utilisation, paid_devices, reading
 from costmodel.sizing.words import as_spread, several
 from costmodel.tables import with_prefix
 
@@ -28,8 +29,9 @@ OPTIONS = ("activations", "reserve", "compute", "textbook", "calibrated")  # of 
 
 
 def busy_seconds(d: Deployment, load: Load, batch: int) -> float:
-    """prefill + generated·step/batch: how long one request keeps one copy busy [s]."""
-    return d.prefill(load.prompt, 1).seconds + load.generated * d.decode(batch, load.context).seconds_per_token / batch
+    """prefill/(data·pipeline) + generated·step/batch: how long one request keeps one copy busy [s]."""
+    seconds, prompts = reading(d, load.prompt)
+    return seconds / prompts + load.generated * d.decode(batch, load.context).seconds_per_token / batch
 
 
 def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, utilisation: float) -> Choice:

@@ -12,7 +12,7 @@ from costmodel.common.extras import needed
 from costmodel.common.formats import FORMATS
 from costmodel.evaluate import compile_formulas
 from costmodel.exact import LARGEST, amount, exact, is_open
-from costmodel.sizing.branches import branches
+from costmodel.sizing.branches import branches, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
 from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, formula, lever, metric, query_heads
@@ -104,7 +104,7 @@ class _Crossing:
     def __init__(self, d: Deployment, use: Use, turned: Lever, wanted: Metric, target: Rational, method: str) -> None:
         self.deployment, self.use, self.lever, self.metric, self.target = d, use, turned, wanted, target
         turned.now(d, use)  # refuses a lever that this model does not have
-        self.formula = formula(wanted.name, d, use, [turned])
+        self.formula = without_steps(formula(wanted.name, d, use, [turned]), turned.symbol)  # `_whole` counts in steps
         if not self.formula.has(turned.symbol):
             raise CostModelError(f"{wanted.name} does not depend on {turned.name} here")
         self._compiled = compile_formulas([self.formula], [turned.symbol])
@@ -207,7 +207,7 @@ class _Crossing:
         found.unknown, found.unit, found.exact = self.lever.name, self.lever.unit, exact_root
         found.method = "bracketed root" if self.exact is None else "closed form"
         found.target, found.usable = self.metric.name, float(found) if usable is None else usable
-        at = self.root if usable is None or isinstance(usable, str) else usable
+        at = self.root if usable is None else FORMATS[usable].bytes if isinstance(usable, str) else usable
         held = formula("memory", self.deployment, self.use, [self.lever]).subs(self.lever.symbol, exact(float(at)))
         found.fits = bool(float(held) <= float(self.deployment.usable_bytes) * (1 + ROUNDING))
         return found

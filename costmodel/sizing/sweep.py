@@ -6,6 +6,7 @@ of the sweep is then the same float64 that a single call gives, to the last bit.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from costmodel.evaluate import compile_formulas
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, formula, lever, metric
-from costmodel.sizing.money import paid_devices
+from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, metric, with_kv_heads
+from costmodel.sizing.money import checked_utilisation, paid_devices
 from costmodel.sizing.words import as_spread, several, spread_words
 
 DEFAULT = ("latency", "throughput", "memory")
-FORMATS_OF = ("weights", "cache", "activations")
+FORMATS_OF = {"weights": "weight_bits", "cache": "cache_bits", "activations": "activation_bits"}  # and the same in bits
 CHOICES = (*FORMATS_OF, "accelerator", "parallel")  # axes of names: one deployment each
 ALWAYS_GIVEN = {"batch": 1, "context": 1024}
 ALWAYS_OPEN = ("bandwidth", "peak", "interconnect")
@@ -39,7 +40,7 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
         wherever an active `dask.distributed` client has its workers: a reduction of any number of points fits in memory
     axes : numbers (a sequence makes an axis, a single number a condition) for batch, context, prompt, bandwidth, peak,
         weight_bits, cache_bits, activation_bits, kv_heads, interconnect, replicas, price, utilisation; names for
-        weights, cache, activations (formats), accelerator and parallel
+        weights, cache, activations (formats, or bytes of an element), accelerator and parallel
 
     Returns
     -------
@@ -48,23 +49,28 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     Raises
     ------
     CostModelError
-        for an unknown axis or metric, values that are not above 0, an axis of names without any, and where xarray (or
-        Dask) is not installed
+        for an unknown axis or metric, an axis without values, values that are not above 0, a utilisation above 1,
+        key/value heads that the model cannot have, a format together with its bits, and where xarray (or Dask) is not
+        installed
     """
     xarray = needed("xarray", "a sweep", "studies")
     for name in axes:
         if name not in (*CHOICES, *LEVERS, "bits"):
             raise unknown_name("axis", name, (*LEVERS, *CHOICES))
     metrics = [metric(name).name for name in several("metrics", metrics)]
+    given = {ALIASES.get(name, name) for name in axes}
+    for form, bits in FORMATS_OF.items():
+        if {form, bits} <= given:
+            raise CostModelError(f"{form} and {bits} say the same thing twice; give one of them")
     chosen = next((name for name in axes if name in CHOICES), None)
     if chosen is None:
         return _numbers(deployment, metrics, chunks, {lever(name).name: values for name, values in axes.items()})
     options = axes[chosen]
     rest = {name: values for name, values in axes.items() if name != chosen}
-    if isinstance(options, str | int | Accelerator | Parallel):
+    if isinstance(options, str | Real | Accelerator | Parallel):
         return sweep(_set(deployment, chosen, options), metrics=metrics, chunks=chunks, **rest)
     options = several(chosen, options)
-    if not options or (chosen in FORMATS_OF and not all(isinstance(one, str) for one in options)):
+    if not options or (chosen in FORMATS_OF and not all(isinstance(one, str | Real) for one in options)):
         raise CostModelError(f"{chosen} must be a name or a sequence of names, got {axes[chosen]!r}")
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
     axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
@@ -86,7 +92,9 @@ def _set(deployment: Deployment, name: str, value: Any) -> Deployment:
 def _called(axis: str, value: Any) -> str:
     if axis == "parallel":
         return spread_words(as_spread(value))
-    return value if isinstance(value, str) else value.name
+    if axis == "accelerator":
+        return value if isinstance(value, str) else value.name
+    return str(value)
 
 
 def about(deployment: Deployment) -> dict[str, str | float | int]:
@@ -108,6 +116,8 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
 
     given = {**given, **{name: value for name, value in ALWAYS_GIVEN.items() if name not in given}}
     values = {name: _checked(LEVERS[name], value) for name, value in given.items()}
+    for heads in values.get("kv_heads", np.array([])).flat:
+        _ = replace(d, model=with_kv_heads(d.model, int(heads))).part  # refuses heads that the model cannot have
     axes = list(values)  # a single number is an axis of one point, so that it is computed like any other
     use = Use()
     symbols = {LEVERS[name].symbol: value.reshape(-1) / LEVERS[name].scale for name, value in values.items()}
@@ -146,6 +156,8 @@ def _checked(turned: Lever, value: object) -> np.ndarray:
     if not np.all((array > 0) & (array < np.inf)) or (turned.whole and np.any(array != np.floor(array))):
         wanted = "whole numbers, at least 1" if turned.whole else "above 0 and finite"
         raise CostModelError(f"{turned.name} must be {wanted}, got {array.min():g}")
+    if turned.name == "utilisation":
+        checked_utilisation(float(array.max()))
     return array
 
 

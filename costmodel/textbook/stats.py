@@ -7,9 +7,40 @@ from sympy import Expr, Symbol, expand, sympify
 
 from costmodel.exact import amount
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
-from costmodel.model import transformer
+from costmodel.model import Model, transformer
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, D, F, H, K, L, N, S, V, bindings, memory_bandwidth
+
+LLAMA_2_13B = {V: 32000, D: 5120, F: 13824, N: 40, K: 40, H: 128, L: 40}  # Touvron et al., 2307.09288
+
+
+def llama2_13b(kv_heads: int = LLAMA_2_13B[K]) -> Model:
+    """Llama-2-13B as published, or with fewer key/value heads than its 40.
+
+    Parameters
+    ----------
+    kv_heads : K, number of key/value heads; it divides 40
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    CostModelError
+        for a K that does not divide 40
+
+    Examples
+    --------
+    >>> llama2_13b().params, llama2_13b(kv_heads=8).cache_bytes(1)
+    (13015864320, 163840)
+
+    References
+    ----------
+    Touvron et al., Llama 2, 2307.09288.
+    """
+    sizes: dict[str, Any] = {size.name: number for size, number in LLAMA_2_13B.items()} | {"K": kv_heads}
+    return transformer(**sizes, name="llama-2-13b")
 
 
 def _bound(config: Mapping[Any, Any]) -> dict[Symbol, Any]:
@@ -44,8 +75,7 @@ def llama2_13b_config(args: Mapping[Any, Any] = {}) -> dict[Symbol, Any]:
     ----------
     Touvron et al., Llama 2, 2307.09288.
     """
-    sizes = {S: 1024, D: 5120, F: 13824, N: 40, K: 40, H: 128, L: 40, V: 32000, memory_bandwidth: 3.35e12}
-    return sizes | _bound(args)
+    return LLAMA_2_13B | {S: 1024, memory_bandwidth: 3.35e12} | _bound(args)
 
 
 def compute_transformer_stats(config: Mapping[Any, Any]) -> tuple[Expr, ...]:

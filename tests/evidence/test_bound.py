@@ -57,6 +57,13 @@ def test_negative_examples_are_kept_with_their_reason() -> None:
         ("gemv-006", "memory", 0.90),  # one activation, streaming weights on an H200
         ("attn-003", "memory", 0.95),  # keys and values of a decode step on an H200
         ("tinychat-016", "memory", 0.77),  # an Orin, of which only the bandwidth is on record
+        # 530B in 16 bits on 16 A100s: a prefill of 20 and 7 steps, each 1.06 TB at 32.6 TB/s: 8 x 32.5 ms of 565 ms
+        ("ft-001", "memory", 0.46),
+        # 70.6B, 1.05B of them a table, in fp4 on a B200, 128 in and out: 2 x 69.5e9 x 255 = 35 TFLOP at 9 PFLOP/s
+        # take 3.9 ms of 127/(11,147 per second) = 11.4 ms; the caches that 127 steps read, 0.5 ms
+        ("trtllm10-001", "compute", 0.34),
+        # Llama-2-70B in 4 bits, A100, drafts checked in one pass: 34.4 GB at 2,039 GB/s are 16.9 ms of 20.7 ms
+        ("gptfast-034", "memory", 0.82),
     ],
 )
 def test_bounds_by_hand(row: str, binds: str, utilisation: float) -> None:

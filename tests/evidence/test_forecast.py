@@ -9,16 +9,30 @@ import pytest
 
 from costmodel import Deployment, accelerator, load
 from costmodel.calibration import Engine, Setting, engine, fitted, pass_terms, total_seconds
+from costmodel.calibration.setting import device_class
 from costmodel.common.errors import CostModelError
 from costmodel.evidence import forecast, measurements
 from costmodel.evidence.__main__ import HEADER
 from costmodel.evidence.fit import PRIORS, errors, family_of, fifth_of, fit, held_out, source_of, summary, training_rows
 from costmodel.evidence.names import device_named, model_named
 from costmodel.evidence.predict import forecastable
+from costmodel.hardware import accelerators
 from costmodel.parallel import Parallel
 from costmodel.symbols import B, S
 
 ROWS = {row.id: row for row in measurements()}
+# By hand. Graphics: GDDR6 server cards, passively cooled, whose check bits are on as shipped and travel with the data.
+# Consumer: GDDR cards that lose no bandwidth to check bits: off as shipped (GeForce and workstation cards: A6000, 6000
+# Ada), or corrected on the die (GDDR7: PRO 6000). Server: everything with HBM.
+CLASS_OF = {
+    "graphics": "t4 a10 a10g l4 l40s",
+    "consumer": "rtx-a6000 rtx-3090 rtx-3090-ti rtx-6000-ada rtx-4090 rtx-pro-6000 rtx-5090 rx-7900-xtx",
+    "server": "v100-sxm2-32gb a100-sxm-80gb a100-sxm-40gb a100-pcie-80gb a100-pcie-40gb h100-sxm h100-class h100-pcie "
+    "h100-nvl h200-sxm gh200 b200-sxm gb200 b300-sxm mi250x mi250x-gcd mi300x mi325x mi355x gaudi2 gaudi3 trainium2",
+    "tpu": "tpu-v4 tpu-v5e tpu-v5p tpu-v6e tpu-v7",
+    "apple": "m4-max m1-max m1-ultra m2-max m2-ultra m3-max m3-ultra m4-pro m5-max",
+    "edge": "jetson-orin-64gb",
+}
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +118,7 @@ def test_a_deployment_forecasts_the_same(row: str) -> None:
         cache=row.cache_bits / 8,
         calibrated=row.software,
     )
-    newcomers = row.generated if row.batch > 1 else None
+    newcomers = int(row.generated) if row.batch > 1 else None
     sharded = replace(plan, accelerator=device_named(row.hardware), parallel=Parallel(tensor=row.devices))
     for each in (plan, sharded):
         step = each.decode(row.batch, row.context, generated=newcomers)
@@ -127,6 +141,14 @@ def test_a_forecast_says_its_error_and_keeps_its_algebra() -> None:
     assert plan.prefill(512).seconds > 0
 
 
+def test_the_class_of_every_device_on_record() -> None:
+    by_hand = {name: kind for kind, names in CLASS_OF.items() for name in names.split()}
+    served = {row.hardware for row in ROWS.values()} - {"unknown"}
+    assert set(by_hand) >= set(accelerators()) | served
+    assert {name: device_class(device_named(name)) for name in by_hand} == by_hand
+    assert device_class(accelerator("a100-sxm-80gb").times(8)) == "server"
+
+
 def test_newcomers_interrupt_servers_alone() -> None:
     server, static = (
         Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated=name) for name in ("vllm", "gpt-fast")
@@ -146,6 +168,20 @@ def test_refusals() -> None:
         Deployment(llama, h100, calibrated=True).decode(2, 100, generated=300)
     with pytest.raises(CostModelError, match="formats of known size"):
         Deployment(llama, h100, weights=B, calibrated=True).decode(1, 100)
+    with pytest.raises(CostModelError, match=r"unknown software 'vlmm'; did you mean vllm"):
+        Deployment(llama, h100, calibrated="vlmm").decode(1, 100)
+    for odd in (0, -5, "5", 2.5, True):
+        with pytest.raises(CostModelError, match="generated must be a whole number, at least 1, got"):
+            Deployment(llama, h100, calibrated=True).decode(8, 1000, generated=odd)
+
+
+def test_software_is_named_in_any_way_that_is_known() -> None:
+    def step(software: str | bool) -> float:
+        plan = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated=software)
+        return float(plan.decode(8, 1000).seconds_per_token)
+
+    assert step("average") == step(True) != step("vllm") == step("vLLM 0.12.0")
+    assert step("average") != step("Hugging Face transformers")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ SHAPES = {
     "blk.0.attn_output.weight": (D, D), "blk.0.ffn_norm.weight": (D,), "blk.0.ffn_up.weight": (F, D),
     "blk.0.ffn_gate.weight": (F, D), "blk.0.ffn_down.weight": (D, F), "output.weight": (V, D),
 }  # fmt: skip
+DATA = bytes(range(256)) * 160  # of all tensors, if each takes the 4 bytes per number of its type
 
 
 def _text(words: str) -> bytes:
@@ -45,19 +46,25 @@ def _value(kind: int, value: object) -> bytes:
 
 
 def gguf_bytes(values: dict[str, tuple], tensors: dict[str, tuple], version: int = 3) -> bytes:
-    """A GGUF file: metadata {key: (type, value)}, tensors {name: (shape, ggml type, offset)}, some data."""
+    """A GGUF file: metadata {key: (type, value)}, tensors {name: (shape, ggml type, offset)}, some data.
+
+    A tensor whose offset is None follows the one before.
+    """
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(values))
     for key, (kind, value) in values.items():
         head += _text(key) + struct.pack("<I", kind) + _value(kind, value)
+    place = 0
     for name, (shape, kind, offset) in tensors.items():
-        head += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], kind, offset)
-    return head + bytes(-len(head) % 32) + bytes(range(256)) * 128
+        at, (numbers, size) = place if offset is None else offset, BLOCKS.get(kind, (1, 4))
+        head += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], kind, at % 2**64)
+        place += -(-math.prod(shape) // numbers * size // 32) * 32
+    return head + bytes(-len(head) % 32) + DATA
 
 
 def made_gguf(rng: Random) -> bytes:
     """A Llama-shaped file with another value, shape, type or offset here and there; half are damaged as bytes."""
     values = dict(LLAMA)
-    tensors = {name: (shape, rng.choice((0, 0, 1, 8)), 64 * i) for i, (name, shape) in enumerate(SHAPES.items())}
+    tensors = {name: (shape, rng.choice((0, 0, 1, 8)), None) for name, shape in SHAPES.items()}
     for _ in range(rng.choice((0, 0, 1, 2))):
         key, name = rng.choice(list(values)), rng.choice(list(tensors))
         shape, kind, offset = tensors[name]

@@ -17,7 +17,7 @@ from costmodel.evidence.layout import COLUMNS
 from costmodel.hardware import Accelerator
 from costmodel.parallel import Parallel
 from costmodel.serving import poisson_arrivals, read_trace
-from tests.fuzz.checkpoints import CONFIG, gguf_bytes
+from tests.fuzz.checkpoints import CONFIG, DATA, gguf_bytes
 
 MODEL, H100 = load("llama-3-8b"), accelerator("h100-sxm")
 ROW = "x-1,llama-3-8b,h100-sxm,1,16,16,1,100,100,decode,0.007,s,vLLM,a test,,"
@@ -101,7 +101,7 @@ def test_gguf_numbers_that_overflow_are_refused_without_a_warning(tmp_path: Path
     pytest.importorskip("gguf", reason="the package gguf, of the extra 'lab', is not installed")
     blocks = struct.pack("<eB", float("inf"), 0) + bytes(31)  # an infinite scale times a zero
     head = gguf_bytes({}, {"x": ((1, 32), 8, 0)})
-    at = len(head) - 256 * 128
+    at = len(head) - len(DATA)
     path = tmp_path / "inf.gguf"
     path.write_bytes(head[:at] + blocks + head[at:])
     with pytest.raises(ConfigError, match=r"tensor 'x' has values that are not finite"):

@@ -61,10 +61,11 @@ def test_truncating_forgets_and_goes_on() -> None:
 
 def test_a_fork_is_independent() -> None:
     tiny = TinyDecoder()
-    cache = tiny.new_cache(capacity=2)
+    cache = tiny.new_cache(capacity=16)  # room for all, so that neither moves to memory of its own by growing
     tiny.forward_full([1, 2, 3, 4, 5], cache)
     fork = cache.fork()
-    tiny.forward_step(6, 5, cache)
-    np.testing.assert_allclose(
-        tiny.forward_step(9, 5, fork), tiny.forward_full([1, 2, 3, 4, 5, 9])[-1], rtol=0, atol=1e-10
-    )
+    for each, sixth in ((cache, 6), (fork, 9)):
+        tiny.forward_step(sixth, 5, each)
+    for each, sixth in ((cache, 6), (fork, 9)):
+        expected = tiny.forward_full([1, 2, 3, 4, 5, sixth, 0])[-1]
+        np.testing.assert_allclose(tiny.forward_step(0, 6, each), expected, rtol=0, atol=1e-10)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.common.errors import CostModelError
+from costmodel.lab.blocks import rotary_turns, rotate
 from costmodel.lab.decoder import TinyDecoder
 from costmodel.lab.matrix import Matrix
 from costmodel.lab.shape import DecoderShape
@@ -149,9 +150,16 @@ def test_grouped_heads_equal_repeated_ones() -> None:
 
 
 def test_rotary_positions_are_relative() -> None:
-    tiny = TinyDecoder(n_layers=1, rope_theta=1e4)  # one layer over equal tokens: shifting all changes nothing
-    a = tiny.forward_full([5] * 12)
-    np.testing.assert_allclose(a[3], a[11], rtol=0, atol=AGREEMENT)
+    """The same query and key everywhere: their product depends on how far apart they are, and on nothing else."""
+    q, k = np.random.default_rng(0).normal(size=(2, 30, 1, 8))
+    q[:], k[:] = q[0], k[0]
+    turns = rotary_turns(np.arange(30), 8, 1e4, np.dtype(np.float64))
+    scores = rotate(q, turns)[:, 0] @ rotate(k, turns)[:, 0].T
+    for distance in range(30):
+        np.testing.assert_allclose(np.diagonal(scores, -distance), scores[distance, 0], rtol=0, atol=1e-12)
+    assert np.ptp(scores[:, 0]) > 0.1
+    found = rotary_turns(np.array([2]), 4, 100.0, np.dtype(np.float64))
+    np.testing.assert_allclose(found, [[np.exp(2j), np.exp(0.2j)]], rtol=0, atol=1e-15)
 
 
 def test_float32_is_float32_throughout() -> None:

@@ -72,7 +72,7 @@ def test_an_interrupted_pass_leaves_the_cache_as_it_was() -> None:
     np.testing.assert_allclose(tiny.forward_step(5, 3, cache), tiny.forward_full([1, 2, 3, 5])[-1], rtol=0, atol=1e-10)
 
 
-def test_cached_work_is_linear_in_length_but_for_attention() -> None:
+def test_positions_are_linear_with_a_cache_and_quadratic_without() -> None:
     positions = [TinyDecoder(max_len=300).generate([1], n).positions_processed for n in (64, 128, 256)]
     assert positions == [64, 128, 256]
     naive = [TinyDecoder(max_len=300).generate([1], n, use_cache=False).positions_processed for n in (64, 128)]

@@ -252,21 +252,53 @@ def test_a_file_cut_anywhere_is_refused(path: Path) -> None:
 
 
 def test_damage_anywhere_in_the_header_is_refused_or_harmless(path: Path) -> None:
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
-    header = min(tensor.start for tensor in read_gguf(path).tensors.values())
-    refused = harmless = 0
+    """No weight is ever another; a constant of the metadata may be (a rotary base), for no header contradicts it."""
+    whole, rng, sound = path.read_bytes(), np.random.default_rng(0), read_gguf(path)
+    header = min(tensor.start for tensor in sound.tensors.values())
+    refused = harmless = constants = 0
     for _ in range(300):
         damaged = bytearray(whole)
         damaged[rng.integers(header)] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         try:
-            decoder_from_gguf(path)
+            decoder = decoder_from_gguf(path)
         except ConfigError as refusal:
             refused += str(path) in str(refusal)
         else:
-            harmless += 1
-    assert refused + harmless == 300
+            np.testing.assert_array_equal(decoder.weights.memory, SHAPE.weights.memory)
+            assert decoder.shape == SHAPE.shape or read_gguf(path).metadata != sound.metadata
+            harmless += decoder.shape == SHAPE.shape
+            constants += decoder.shape != SHAPE.shape
+    assert refused + harmless + constants == 300
     assert refused > 100
+    assert harmless > constants
+
+
+def test_tensors_that_overlap_or_leave_gaps_are_refused(path: Path) -> None:
+    """Moved by one bit, a tensor would be read from another's data; a narrower type would leave a gap behind it."""
+    whole, found = path.read_bytes(), read_gguf(path).tensors
+    name = b"blk.0.attn_q.weight"
+    at = whole.index(name) + len(name) + 4 + 2 * 8  # behind it: how many dimensions, two of them, type, offset
+    start, behind = found["blk.0.attn_q.weight"].start, found["blk.0.attn_k.weight"]
+    for place, bit, said in (
+        (
+            at + 5,
+            2,
+            f"attn_q.weight' begin at byte {start + 1024:,}; what comes before them ends at {start:,}, padding",
+        ),
+        (at + 5, 3, f"attn_q.weight' begin at byte {start - 2048:,}; what comes before them ends at "),
+        (
+            at,
+            0,
+            f"attn_k.weight' begin at byte {behind.start:,}; what comes before them ends at {behind.start - 2048:,}, ",
+        ),
+    ):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << bit
+        path.write_bytes(damaged)
+        with pytest.raises(ConfigError, match=said) as refusal:
+            read_gguf(path)
+        assert str(path) in str(refusal.value)
 
 
 def test_an_unknown_tensor_or_type_is_refused(path: Path) -> None:

@@ -260,7 +260,16 @@ def test_ragged_and_single_groups() -> None:
 def test_smaller_groups_are_never_coarser(W: np.ndarray, bits: int) -> None:
     W = np.where(W == 0, W.dtype.type(1e-3), W)  # a group of zeros has scale 1 by definition
     row, group, matrix = (Scheme(bits, g).quantize(W).scales for g in (None, 2, 0))
-    assert group.max() <= row.max() <= matrix.max()
+    assert (group <= row).all()
+    assert (row <= matrix).all()
+
+
+def test_smaller_groups_are_finer_where_sizes_differ() -> None:
+    W = np.random.default_rng(0).normal(size=(4, 8))
+    row, group, matrix = (Scheme(4, g).quantize(W).scales for g in (None, 2, 0))
+    assert (group.shape, row.shape, matrix.size) == ((4, 4), (4, 1), 1)
+    assert (group < row).any(axis=1).all()
+    assert (row < matrix).sum() == 3
 
 
 def test_ties_go_to_even() -> None:

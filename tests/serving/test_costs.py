@@ -11,6 +11,7 @@ from costmodel import Deployment, accelerator, load, presets, transformer
 from costmodel.common.errors import CostModelError
 from costmodel.layers import Attention, Mlp
 from costmodel.model import Block, Model
+from costmodel.passes import ForwardPass
 from costmodel.serving import PassCosts, interval_formulas
 from costmodel.serving.interval import crossover, interval, line_sum, steps_until, stretch
 from costmodel.symbols import B, M, S, index
@@ -58,6 +59,32 @@ def test_pieces_of_a_prompt_do_the_arithmetic_of_the_whole() -> None:
     parts = [costs.prefill(2000, end)[0] for end in (2000, 4000, 6000)]
     head = costs.prefill(1, 6000)[0] + costs.prefill(1, 5999)[0] - costs.prefill(2, 6000)[0]  # one more row of logits
     assert sum(parts) - 2 * head == whole
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3"])
+def test_a_pass_of_pieces_costs_what_its_ledger_says(name: str) -> None:
+    d = Deployment(load(name), H100)
+    costs = PassCosts(d)
+    for t, s in ((128, 5000), (2, 300)):
+        ledger = d.model.forward(ForwardPass(3, t, s)).sized(d.widths)
+        seconds = max(ledger.flops / H100.peak("bf16"), ledger.bytes / H100.bandwidth)
+        assert costs.seconds(costs.mixed([], [(t, s)] * 3)) == pytest.approx(float(seconds), rel=1e-13)
+
+
+@pytest.mark.parametrize(("chunk", "binds"), [((600, 5000), "compute"), ((2, 300), "memory")])
+def test_a_mixed_pass_reads_the_weights_once(chunk: tuple[int, int], binds: str) -> None:
+    """Decodes beside a piece of a prompt: the ledgers of each alone, less the weights that they share."""
+    costs, contexts = PassCosts(LLAMA), (700, 4000)
+    ledgers = lambda batch: [  # noqa: E731
+        LLAMA.model.forward(ForwardPass(batch, t, s)).sized(LLAMA.widths)
+        for t, s in (*((1, s) for s in contexts), chunk)
+    ]
+    weights = 2 * ledgers(1)[0].bytes - ledgers(2)[0].bytes
+    assert weights == LLAMA.weight_bytes - 128_256 * 4096 * 2  # all but the table that tokens are looked up in
+    flops, moved = sum(alone.flops for alone in ledgers(1)), sum(alone.bytes for alone in ledgers(1)) - 2 * weights
+    seconds = {"compute": flops / H100.peak("bf16"), "memory": moved / H100.bandwidth}
+    assert max(seconds, key=seconds.get) == binds
+    assert costs.seconds(costs.mixed(contexts, [chunk])) == pytest.approx(float(seconds[binds]), rel=1e-13)
 
 
 def test_what_cannot_be_served_is_refused() -> None:

@@ -66,10 +66,11 @@ def test_disaggregation_is_two_services_in_a_row(
     alone = Policy(slots=3, block=2, prefill_tokens=30)
     everyone = requests_of(trace, costs)
     able = [r for r in everyone if r.key[2] not in found.rejected]
-    first, last = {}, {}
+    first, last, ran = {}, {}, []
     for share in (able[i :: pools[0]] for i in range(pools[0])):
         prompts = [Request(r.key, r.prompt, 1) for r in share]
-        first |= Reference(costs, alone, prompts, trace.blocks, trace.block_tokens).run().first
+        ran.append(Reference(costs, alone, prompts, trace.blocks, trace.block_tokens).run())
+        first |= ran[-1].first
     ready = [
         (first[r.key[2]] + costs.ticks(costs.cache_bytes(r.prompt) / policy.link), r) for r in able if r.output > 1
     ]
@@ -80,11 +81,19 @@ def test_disaggregation_is_two_services_in_a_row(
             Request((r.key[0], at, r.key[2]), r.prompt, r.output, made=1, cached=r.prompt, brought_in=0)
             for at, r in share
         ]
-        last |= Reference(costs, together, handed).run().last
+        ran.append(Reference(costs, together, handed).run())
+        last |= ran[-1].last
     for place in range(len(trace)):
         if place not in found.rejected:
             assert found.first_s[place] == first[place] / costs.ticks_per_s
             assert found.last_s[place] == last.get(place, first[place]) / costs.ticks_per_s
+    total = lambda name: sum(getattr(one, name) for one in ran)  # noqa: E731
+    peak = max((one.peak for one in ran), default=0)
+    assert (found.steps, found.preempted, found.peak_cache_bytes) == (total("steps"), total("preempted"), peak)
+    assert found.busy_s == total("busy") / costs.ticks_per_s
+    assert found.held_byte_s == total("held") / (costs.ticks_per_s * costs.cache_unit)
+    assert found.prefix_hit_ratio == (total("hits") / total("asked") if total("asked") else None)
+    assert found.events <= found.steps
 
 
 def test_one_request_alone_takes_a_prefill_and_its_steps() -> None:
@@ -107,6 +116,7 @@ def test_replicas_share_the_work_in_turn() -> None:
         alone = simulate(trace.part(part), LLAMA)
         np.testing.assert_array_equal(both.last_s[part], alone.last_s)
     assert both.devices == 2
+    assert simulate(Trace([0.0], [5], [5]), Deployment(load("llama-3-8b"), H100.times(8)), replicas=2).devices == 16
     assert simulate(Trace([0.0], [5], [5]), LLAMA, replicas=7).served == 1
 
 
@@ -266,17 +276,21 @@ def test_a_study_is_the_same_whatever_computes_it() -> None:
     trace = synthetic_trace(requests=60, seed=1)
     deployments = {"8B": LLAMA, "8B, int4": Deployment(load("llama-3-8b"), H100, weights="int4")}
     policies = {kind: Policy(kind=kind) for kind in ("static", "continuous")}
-    asked = (trace, deployments, policies, [2.0, 20.0])
-    here = serving_study(*asked, slo=Slo(ttft=0.5))
+    asked, options = (trace, deployments, policies, [2.0, 20.0]), {"slo": Slo(ttft=0.5), "replicas": 2}
+    here = serving_study(*asked, **options)
     assert [(p.deployment, p.policy, p.rate) for p in here] == [
         (d, p, r) for d in deployments for p in policies for r in (2.0, 20.0)
     ]
-    assert serving_study(*asked, slo=Slo(ttft=0.5), jobs=2) == here
+    for p in here:
+        at_rate = trace.scaled(p.rate / trace.rate)
+        alone = simulate(at_rate, deployments[p.deployment], policies[p.policy], replicas=2)
+        assert p.summary == alone.summary(Slo(ttft=0.5))
+    assert serving_study(*asked, **options, jobs=2) == here
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert serving_study(*asked, slo=Slo(ttft=0.5), client=client) == here
+        assert serving_study(*asked, **options, client=client) == here
 
 
 @pytest.mark.parametrize(
