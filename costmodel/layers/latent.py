@@ -81,8 +81,17 @@ class LatentAttention(Layer):
             Row("query up", contract("B T Q, Q N Y -> B T N Y", sizes=sizes)),
         ]
 
-    def _absorbs(self, forward: ForwardPass) -> bool:
-        """Expanding spares pairs·(2·C − H − U) in scores and values, and makes keys and values of S − T more tokens."""
+    def absorbs(self, forward: ForwardPass) -> bool:
+        """Whether a pass attends to the latents themselves.
+
+        Expanding spares pairs·(2·C − H − U) in scores and values, and makes the keys and values of S − T more tokens.
+
+        Examples
+        --------
+        >>> layer = LatentAttention(latent=512, rotary=64, key_width=128, value_width=128)
+        >>> [layer.absorbs(ForwardPass(1, tokens, 8192)) for tokens in (1, 168, 169, 8192)]
+        [True, True, False, False]
+        """
         tokens, context = forward.tokens, forward.context
         if self.absorbed is not None or not is_plain(tokens) or tokens == 1:
             return is_plain(tokens) if self.absorbed is None else self.absorbed
@@ -97,7 +106,7 @@ class LatentAttention(Layer):
         """Scores, softmax and the weighted sum, over the latents or over what they were expanded to."""
         sizes, pairs = self._sizes(forward), forward.pairs()
         softmax = 5 * forward.batch * self.heads * pairs if forward.elementwise else 0
-        if self._absorbs(forward):
+        if self.absorbs(forward):
             read = ("activation", "cache", "activation")
             scores = contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs)
             values = contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)
@@ -130,7 +139,7 @@ class LatentAttention(Layer):
         if self.rotary != 0:
             turned = (("query RoPE", "B T N R"), ("key RoPE", "B T R"))
             rows += [Row(name, elementwise(axes, 3 * counted, sizes=sizes, on_chip=True)) for name, axes in turned]
-        before, after = self._around(sizes, absorbed=self._absorbs(forward))
+        before, after = self._around(sizes, absorbed=self.absorbs(forward))
         output = Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))
         return Ledger([*rows, *before]) + self.core(forward) + Ledger([*after, output])
 
