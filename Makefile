@@ -23,7 +23,7 @@ demo: $(READY)  ## the main job: size a preset, and a config.json of another fam
 	@$(BIN)/costmodel size $(DEMO) --on h100-sxm --batch 16 --context 8192
 	@echo; echo "The notebooks are in notebooks/; 'make lab' opens the first in JupyterLab."
 
-test: $(READY)  ## everything CI runs
+test: $(READY)  ## what CI runs, where `make weights` has fetched the real model
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import nbformat
+from costmodel.explore.calculator import WIDGET_VIEW
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
 MEASURED = "nbval-ignore-output"
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # dead without its kernel
 
 
 def run(path: Path) -> None:
@@ -49,7 +49,7 @@ def normalise(notebook: nbformat.NotebookNode) -> None:
         cell.metadata.pop("execution", None)
         cell.source = cell.source.rstrip()
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET_VIEW, None)
+            output.get("data", {}).pop(WIDGET_VIEW, None)  # dead without its kernel
 
 
 def main(names: list[str]) -> None:

@@ -4,7 +4,6 @@ python notebooks/export.py site
 """
 
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from html import escape, unescape
@@ -21,6 +20,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 FOLDER = Path(__file__).parent
+MARKER = "costmodel, notebooks/export.py"  # the generator that every page names
 INLINE = re.compile(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 LIVE = """for (const place of document.querySelectorAll("[data-calculator]")) {
   const start = JSON.parse(place.dataset.calculator);
@@ -164,12 +164,28 @@ def markdown_line(text: str) -> str:
     return markdown(text).strip().removeprefix("<p>").removesuffix("</p>")
 
 
-def export(out: Path, notebooks: Sequence[Path]) -> list[Path]:
-    """Write the whole site into a folder, which is emptied first."""
-    if out.exists() and any(out.iterdir()) and not (out / "index.html").exists():
+def make_room(out: Path) -> None:
+    """A folder without the pages of an earlier site; what else is there stays."""
+    if out.exists() and not out.is_dir():
+        raise SystemExit(f"{out} is a file; give a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    if any(out.iterdir()) and not written_here(out / "index.html"):
         raise SystemExit(f"{out} holds something else than a site; give another folder")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    for path in out.glob("*.html"):
+        if written_here(path):
+            path.unlink()
+
+
+def written_here(path: Path) -> bool:
+    """Whether it is a page of the series as this file writes them."""
+    return path.is_file() and f'content="{MARKER}"' in path.read_text(
+        "utf-8", errors="replace"
+    )
+
+
+def export(out: Path, notebooks: Sequence[Path]) -> list[Path]:
+    """Write the whole site into a folder, in place of one written there before."""
+    make_room(out)
     pages, converter, style = (
         [Page(path) for path in notebooks],
         exporter(),
@@ -190,6 +206,7 @@ def export(out: Path, notebooks: Sequence[Path]) -> list[Path]:
             "series": series,
             "previous": before.get(name),
             "next": after.get(name),
+            "marker": MARKER,
             "style": style + calculator_style if live else style,
             "script": script if live else "",
             "body": body,
@@ -203,7 +220,8 @@ def export(out: Path, notebooks: Sequence[Path]) -> list[Path]:
     write("index.html", "Index", empty, index(pages))
     write("glossary.html", "Glossary", empty, glossary())
     (out / "calculator.html").write_text(page(), encoding="utf-8")
-    return sorted(out.iterdir())
+    names = [*(p.href for p in pages), "index.html", "glossary.html", "calculator.html"]
+    return [out / name for name in names]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -117,3 +117,9 @@ def test_the_readme_draws_every_room() -> None:
         if not name.startswith("__"):
             row = next(line for line in text.splitlines() if f"`{name}`" in line or f"`{name}/`" in line)
             assert row.startswith(f"| {floor} |"), f"{name} stands on floor {floor}"
+
+
+def test_the_matrix_refuses_a_job_that_it_has_not() -> None:
+    matrix = PACKAGE.parent / ".ci" / "matrix"
+    ran = subprocess.run(["bash", str(matrix), "3.99"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "no job 3.99; there are: 3.11 3.12 3.13 oldest\n")

@@ -33,6 +33,13 @@ def test_what_a_reader_moves_python_sees() -> None:
         control.settings = {}
 
 
+def test_a_share_kept_free_may_be_a_fraction_and_formats_are_known() -> None:
+    assert Calculator("8b", free=12.5).answer()["capacity"] == 70 * 10**9
+    assert Calculator("8b", weights="float16").settings["weights"] == "fp16"
+    with pytest.raises(CostModelError, match="int5"):
+        Calculator("8b", cache="int5")
+
+
 def test_the_control_offers_the_model_it_was_made_for() -> None:
     script = Calculator("llama-3-8b").widget()._esm
     assert all(f'"{name}": {{"title"' in script for name in (*ROUNDED, "llama-3-8b"))

@@ -1,20 +1,26 @@
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sympy import sympify
 
-from costmodel import Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
+from costmodel import CostModelError, Deployment, Parallel, accelerator, accelerators, load, preset_config, presets
+from costmodel.calibration import fitted
 from costmodel.cli import main
-from costmodel.quantities import QUANTITIES
+from costmodel.cli.explain import own_formula
+from costmodel.quantities import QUANTITIES, At
 from costmodel.serving import Slo, simulate, synthetic_trace
+from costmodel.symbols import B, M, P, S, b_a, b_kv, b_w, capacity, memory_bandwidth, peak
 
 SIZE = ("size", "llama-3-8b", "--on", "h100-sxm")
 SIZE_KEYS = [
     "model", "accelerator", "params", "weight_bytes", "cache_bytes_per_sequence", "memory_bytes", "capacity_bytes",
     "fits", "wall", "largest_batch", "longest_context", "ttft_s", "seconds_per_token", "tokens_per_s",
-    "tokens_per_s_per_user", "bound", "intensity", "ridge",
+    "tokens_per_s_per_user", "bound", "intensity", "ridge", "method", "forecast_error",
 ]  # fmt: skip
 INSPECT_KEYS = [
     "family", "params", "text_params", "active_params", "weight_bytes", "cache_elements", "cache_bytes", "tied_head",
@@ -212,15 +218,40 @@ def test_explain_every_quantity(command: Command, name: str) -> None:
     text = command("explain", name, "--model", "llama-3-8b")
     assert text.startswith(name)
     assert "llama-3-8b on h100-sxm" in text
-    assert "symbol" in text
+    assert "symbol" in command("explain", name)
     assert "*" not in command("explain", name, "--latex").splitlines()[2]
 
 
 def test_explain_shows_formula_symbols_and_value(command: Command) -> None:
+    assert "2*H*K*L*S*b_kv" in (general := command("explain", "cache-bytes"))
+    assert "key/value heads" in general
     text = command("explain", "cache-bytes", "--model", "llama-3-8b", "--context", "32000")
-    assert "2*H*K*L*S*b_kv" in text
-    assert "key/value heads" in text
+    assert "  65536*S*b_kv\n" in text
     assert "4,194,304,000 byte" in text
+
+
+FIRST = {load(name).family: name for name in reversed(presets())}  # of every family on record
+
+
+@pytest.mark.parametrize("model", FIRST.values())
+def test_the_formula_that_explain_prints_gives_the_value_beside_it(model: str) -> None:
+    device, at = accelerator("h200-sxm"), At(8, 2048, 1000, 100)
+    d = Deployment(load(model), device)
+    places = {B: at.batch, S: at.context, P: at.prompt, M: at.generated, b_w: d.widths.weight, b_kv: 2, b_a: 2,
+              peak: device.peak(), memory_bandwidth: device.bandwidth, capacity: device.capacity}  # fmt: skip
+    compared = 0
+    for asked in QUANTITIES.values():
+        if asked.name == "naive-flops" or (isinstance(formula := own_formula(asked, d.model, None), str)):
+            continue  # a sum over the steps, or refused
+        try:
+            value = asked.of(d, at)
+        except CostModelError:
+            continue  # a layer that the model has not
+        found = sympify(formula).subs(places)
+        found = max(0, found) if asked.name == "largest-batch" else found
+        assert float(found) == pytest.approx(float(value), rel=1e-12), asked.name
+        compared += 1
+    assert compared >= 18
 
 
 def test_tour_computes_the_headlines(command: Command) -> None:
@@ -248,6 +279,7 @@ def test_tour_computes_the_headlines(command: Command) -> None:
 
 
 SERVE = ("serve", "llama-3-8b", "--on", "h100-sxm")
+PLAN = ("plan", "llama-3-8b", "--rate", "5", "--prompt", "1000", "--generated", "300")
 
 
 def test_serve_answers_under_fixed_keys(command: Command) -> None:
@@ -320,6 +352,38 @@ def test_serve_reads_traces_and_takes_policies(command: Command, tmp_path: Path)
         (["models", "--config", "gpt-9"], "unknown model 'gpt-9'"),
         (["explain", "beauty"], "unknown quantity 'beauty'"),
         (["explain", "latency", "--model", "zzz"], "unknown model 'zzz'"),
+        (["explain", "latency", "--on", "nope"], "--on means nothing without --model"),
+        (["explain", "latency", "--batch", "1"], "--batch means nothing without --model"),
+        ([*SERVE, "--trace", "x.csv", "--like", "azure-code"], "--like means nothing without --rate"),
+        ([*SERVE, "--trace", "x.csv", "--seed", "0"], "--seed means nothing without --rate"),
+        (["explore", "--prompt", "3", "--out", "x"], "unrecognized arguments: --prompt 3"),
+        (["sweep", *SIZE[1:], "batch=1", "--csv", "--json"], "--json: not allowed with argument --csv"),
+        (["solve", "batch", *SIZE[1:], "--latency", "inf"], "--latency: must be a number above 0, got 'inf'"),
+        (["solve", "batch", *SIZE[1:], "--latency", "1", "--price", "-3"], "--price: must be a number of at least 0"),
+        (
+            ["solve", "batch", *SIZE[1:], "--latency", "1", "--utilisation", "0"],
+            "--utilisation: must be a share above 0",
+        ),
+        (["what-if", *SIZE[1:], "--utilisation", "0"], "--utilisation: must be a share above 0 and at most 1, got '0'"),
+        (["what-if", *SIZE[1:], "--metric", "dollars_per_million"], "dollars need a price of one device for one hour"),
+        ([*SIZE, "--calibrated", "nope"], "unknown family of software 'nope'; known: average, bitsandbytes,"),
+        ([*SIZE, "--calibrated", ""], "unknown family of software ''"),
+        ([*PLAN, "--on", "h100-sxm=inf", "--json"], "the price must be a number of at least 0, got 'inf'"),
+        ([*PLAN, "--on", "h100-sxm=1", "h100-sxm=2"], "the accelerator h100-sxm is given twice"),
+        ([*PLAN, "--on", "h200=1", "h200-sxm=5"], "the accelerator h200-sxm is given twice"),
+        ([*PLAN, "--on", "h200=1", "--weights", "int4", "INT4"], "--weights int4 is given twice"),
+        (["sweep", *SIZE[1:], "batch=1e400", "--json"], "batch must be finite numbers above 0"),
+        (["sweep", *SIZE[1:], "context=1,nan"], "context must be finite numbers above 0"),
+        (["sweep", *SIZE[1:], "batch=1", "batch=2"], "the axis batch is given twice"),
+        (["sweep", *SIZE[1:], "bits=4", "weight_bits=8"], "the axis weight_bits is given twice"),
+        (
+            ["sweep", *SIZE[1:], "weights=int4", "--weights", "int8"],
+            "weights is given twice: as an axis, and by --weights",
+        ),
+        (["sweep", *SIZE[1:], "replicas=1,2", "--replicas", "3"], "replicas is given twice: as an axis, and by"),
+        (["sweep", *SIZE[1:], "batch=1", "--metrics", "latency,latency"], "the metric latency is given twice"),
+        ([*SIZE, "--tensor", "3"], "query heads (32) must be a multiple of the 3 devices that share it"),
+        (["host", "--context", "1"], "context must be at least 2 to decode after a prompt, got 1"),
         (["fly"], "invalid choice: 'fly'"),
         ([], "required: COMMAND"),
     ],
@@ -425,6 +489,52 @@ def test_a_calibrated_answer_names_its_software_and_error(command: Command) -> N
     assert "(forecast for average software, from published measurements)" in (said := command(*SIZE, "--calibrated"))
     assert "a forecast: " in said
     assert "a forecast: " not in command(*SIZE)
+    assert "(forecast for vllm, from published measurements)" in command(*SIZE, "--calibrated", "vLLM 0.12.0")
+    found = command.json(*SIZE, "--calibrated", "vllm")
+    assert (found["method"], found["forecast_error"]) == ("forecast for vllm", fitted().stated_error)
+    assert command.json(*SIZE, "--calibrated", "average")["method"] == "forecast for average software"
+    assert (command.json(*SIZE)["method"], command.json(*SIZE)["forecast_error"]) == ("roofline", None)
+    assert command.json(*SIZE, "--textbook")["method"] == "textbook"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_in_a_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "costmodel", "hardware"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (2, "costmodel hardware: error: No space left on device\n")
+
+
+def test_a_terminal_of_few_letters_shows_the_rest_as_question_marks() -> None:
+    asked = [sys.executable, "-m", "costmodel", *SERVE, "--rate", "5", "--requests", "5", "--slo", "ttft=1"]
+    poor = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    ran = subprocess.run(asked, capture_output=True, env=poor, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"within ttft ? 1 s" in ran.stdout
+
+
+def test_the_cache_column_of_the_models_is_what_explain_says(command: Command) -> None:
+    line = next(line for line in command("models").splitlines() if line.startswith("gemma-3-1b-it"))
+    assert line.split()[3] == "26,624"
+    assert "26,624 byte" in command("explain", "cache-bytes-per-token", "--model", "gemma-3-1b-it")
+    assert "cache B/token, windows open" in command("models")
+
+
+def test_nothing_is_said_of_the_head_of_a_model_known_by_its_size(command: Command) -> None:
+    assert "head " not in command("inspect", "8b")
+    assert command.json("inspect", "8b")["tied_head"] is None
+    assert "head               its own matrix" in command("inspect", "llama-3-8b")
+
+
+def test_bits_are_an_axis_under_their_full_name(command: Command) -> None:
+    assert [p["weight_bits"] for p in command.json("sweep", *SIZE[1:], "bits=4,8")["points"]] == [4, 8]
+
+
+def test_the_footer_of_the_evidence_counts_and_says_what_was_fitted(command: Command) -> None:
+    text = command("evidence", "--model", "palm", "--hardware", "tpu")
+    assert "4 rows, 4 honest, 0 of these beat the bound" in text
+    assert re.search(r"decode forecasts, on these rows \(most of them fitted to\): off by \d+% at the median", text)
 
 
 def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch: pytest.MonkeyPatch) -> None:

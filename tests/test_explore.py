@@ -14,9 +14,10 @@ from sympy import Max, Min, Piecewise, Rational, ceiling, floor, gamma
 
 from costmodel import CostModelError, Deployment, accelerator, load
 from costmodel.cli import main
+from costmodel.common.formats import FORMATS as KNOWN
 from costmodel.common.formats import number_format
 from costmodel.explore import Catalogue, page
-from costmodel.explore.catalogue import FORMATS, LINKED, STAND_INS, TENSOR, composed, leaves
+from costmodel.explore.catalogue import FORMATS, LINKED, STAND_INS, STARTING, TENSOR, composed, leaves
 from costmodel.explore.document import source
 from costmodel.explore.javascript import function, javascript, mathml
 from costmodel.hardware import accelerators
@@ -73,7 +74,7 @@ def test_one_small_file_that_needs_nothing(written: Path) -> None:
 def test_the_page_opens_with_what_was_asked(written: Path) -> None:
     start = next(line for line in written.read_text().splitlines() if line.startswith("const START"))
     assert json.loads(start.removeprefix("const START = ").rstrip(";")) == {
-        "model": str(written.parent / "config.json"), "on": "h200-sxm", "batch": 3, "context": 1024,
+        "model": str(written.parent / "config.json"), "on": "h200-sxm", "batch": 3, "context": 8192,
         "weights": "stored", "cache": "bf16",
     }  # fmt: skip
 
@@ -167,6 +168,33 @@ def test_min_max_and_piecewise_print_as_they_compute(computing: object) -> None:
         exact = float(formula.subs(dict(zip((B, S, T, D), at, strict=True))))
         named = dict(zip("BSTD", at, strict=True))
         assert computing.evaluate(f"at => ({printed})(at).value", named) == pytest.approx(exact, rel=1e-15)
+
+
+LABELS_ON_LINES = """() => {
+  const svg = document.querySelector('.cm-roof svg'), both = 'path[fill=none], path[stroke-dasharray]';
+  const [roof, ridge] = svg.querySelectorAll(both);
+  const on = (path, box) => Array.from({length: 400}, (_, k) => path.getPointAtLength(k * path.getTotalLength() / 399))
+    .some(p => p.x > box.x && p.x < box.x + box.width && p.y > box.y && p.y < box.y + box.height);
+  const labels = [...svg.querySelectorAll('.halo')], boxes = labels.map(text => text.getBBox()), [a, b] = boxes;
+  const each = boxes.filter(box => on(roof, box) || on(ridge, box) || box.x + box.width > 460);
+  return each.length + (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height);
+}"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("wide", [1280, 360])
+def test_labels_keep_off_the_roofline_and_long_sums_break(opened: object, written: Path, wide: int) -> None:
+    opened.set_viewport_size({"width": wide, "height": 900})
+    for model, on, tensor in (("8b", "h100-sxm", 1), ("deepseek-v3", "h200-sxm", 8), ("gemma-2-9b", "t4", 1)):
+        for batch, context in ((1, 2), (1, 8192), (64, 64), (64, 8192), (256, 300), (4096, 64), (65536, 1_000_000)):
+            given = {"model": model, "on": on, "tensor": tensor, "batch": batch, "context": context}
+            opened.goto(f"{written.as_uri()}#{urlencode(given)}")
+            assert opened.evaluate(LABELS_ON_LINES) == 0, given
+            for place in (".cm-maths", ".cm-maths td:last-child"):
+                assert opened.evaluate(
+                    f"[...document.querySelectorAll('{place}')].every(e => e.scrollWidth <= e.clientWidth)"
+                )
+    opened.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_a_later_formula_reuses_an_earlier_one() -> None:
@@ -265,7 +293,7 @@ def test_every_control_is_labelled_and_reached_by_the_keyboard(opened: object, w
     assert set(opened.evaluate("[...document.querySelectorAll('input, select')].map(e => e.id)")) <= reached
     assert opened.get_attribute(".cm-verdict", "aria-live") == "polite"
     assert "memory" in opened.get_attribute(".cm-roof svg", "aria-label")
-    assert opened.locator("math").count() == 9
+    assert opened.locator("tr:has(math)").count() == 9
 
 
 @needs_chromium
@@ -284,7 +312,41 @@ def test_a_phone_shows_it_in_one_column_with_contrast(written: Path, browser: ob
 
 
 def test_settings_of_the_page_are_checked_by_name() -> None:
-    assert 'const START = {"model": "7b"' in page(Catalogue.of(["7b"], ["t4"]), model="7b", on="t4")
+    few = Catalogue.of(["7b"], ["t4"])
+    assert 'const START = {"model": "7b"' in page(few, model="7b", on="t4")
+    assert '"on": "t4", "weights": "fp16", "cache": "int8"}' in page(few, on="T4", weights="float16", cache="INT8")
+    for setting, words in (
+        ({"bogus": 3}, "unknown setting 'bogus'"), ({"model": "nope"}, "unknown model 'nope'"),
+        ({"model": "8b"}, "unknown model '8b'"), ({"on": "zzz"}, "accelerator"), ({"on": "h100-sxm"}, "accelerator"),
+        ({"weights": "int5"}, "number format"), ({"cache": "stored"}, "number format"), ({"tensor": 3}, "tensor"),
+        ({"batch": "x"}, "batch"), ({"context": float("nan")}, "context"), ({"free": -1}, "free"),
+    ):  # fmt: skip
+        with pytest.raises(CostModelError, match=words):
+            page(few, **setting)
+
+
+@needs_chromium
+def test_every_format_that_the_command_takes_is_on_the_page(browser: object, tmp_path: Path) -> None:
+    shown, out = browser.new_page(), tmp_path / "page.html"
+    asked = ["explore", "--on", "h200", "--weights", "int8", "--cache", "int8", "--out", str(out)]
+    assert main(asked) == 0
+    opened = out.as_uri()
+    for name in [None, *KNOWN]:
+        shown.goto("about:blank")
+        shown.goto(opened if name is None else f"{opened}#weights={name}&cache={name}")
+        d = Deployment(load("8b"), accelerator("h200-sxm"), weights=name or "int8", cache=name or "int8")
+        assert f"{d.largest_batch(8192):,} sequences fit" in shown.inner_text(".cm-verdict"), name
+        assert "NaN" not in shown.inner_text("body"), name
+    shown.close()
+
+
+@needs_chromium
+def test_what_a_control_starts_with_is_checked_like_a_link(computing: object) -> None:
+    found = computing.evaluate(
+        'script => new Function(script + \'return sensible({batch: 3}, {cache: "int5", context: "x", free: 12.5})\')()',
+        Catalogue.of(["7b"], ["t4"]).script + source("calculator.js"),
+    )
+    assert found == {**STARTING, "model": "7b", "on": "t4", "batch": 3, "free": 12.5}
 
 
 def test_mathml_of_a_number_is_a_number() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from costmodel import Deployment, load
 from costmodel.cli import main
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, NotHereError
 from costmodel.host import Host, _fastest, ideal_seconds, measure_host, memory_bytes, multiply_peak, read_bandwidth
 from costmodel.lab.decoder import TinyDecoder
 
@@ -88,6 +88,23 @@ def test_the_command(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("costmodel.cli.host.small_model", lambda *_: found["model"])
     assert main(["host", "--rounds", "1"]) == 0
     assert "reads, all cores" in capsys.readouterr().out
+
+
+def test_only_a_model_that_was_not_fetched_is_passed_over(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, host: Host
+) -> None:
+    def refuses(error: CostModelError) -> object:
+        def load() -> None:
+            raise error
+
+        return load
+
+    monkeypatch.setattr("costmodel.cli.host.measure_host", lambda rounds: host)
+    monkeypatch.setattr("costmodel.lab.smollm.load_smollm2", refuses(NotHereError("fetch it")))
+    assert main(["host", "--rounds", "1"]) == 0
+    assert "note: fetch it" in capsys.readouterr().out
+    monkeypatch.setattr("costmodel.lab.smollm.load_smollm2", refuses(CostModelError("gguf is not here")))
+    assert main(["host", "--rounds", "1"]) == 2
 
 
 def test_without_a_cuda_device_the_oracle_says_so(tmp_path: Path) -> None:

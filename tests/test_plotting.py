@@ -36,14 +36,22 @@ def test_a_picture_shows_itself_with_alt_text() -> None:
     assert "0.335% of the peak" in data["text/plain"]
 
 
-def test_writing_leaves_only_the_figures_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_leaves_what_else_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FIGURES", {"roofline": FIGURES["roofline"]})
     folder = tmp_path / "new" / "images"
-    writer.main(str(folder))
-    (folder / "forgotten.svg").write_text("<svg/>")
-    writer.main(str(folder))
-    assert {path.name for path in folder.iterdir()} == {"roofline.svg", "roofline.png"}
+    writer.main([str(folder)])
+    theirs = {"holiday.jpg", "mine.png", "sys.log"}
+    for name in theirs:
+        (folder / name).write_text("mine")
+    writer.main([str(folder)])
+    assert {path.name for path in folder.iterdir()} == {"roofline.svg", "roofline.png"} | theirs
     assert (folder / "roofline.svg").read_bytes() == rendered(FIGURES["roofline"](), "svg")
+
+
+def test_without_a_folder_it_says_how_it_is_called(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        writer.main([])
+    assert "usage: python -m costmodel.plotting [-h] FOLDER" in capsys.readouterr().err
 
 
 def test_this_machine_is_drawn_beside_its_bound() -> None:

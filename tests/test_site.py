@@ -1,6 +1,8 @@
 """The exported site: links lead somewhere, figures are described, headings in order, texts legible, nothing fetched."""
 
+import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -128,7 +130,27 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "something else" in refused.stderr
+    (tmp_path / "index.html").write_text("<!DOCTYPE html>\n<h1>My own</h1>")
+    refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert "something else" in refused.stderr
     assert (tmp_path / "precious").read_text() == "work"
+    assert "My own" in (tmp_path / "index.html").read_text()
+    command[-1] = str(tmp_path / "precious")
+    refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert refused.stderr == f"{command[-1]} is a file; give a folder\n"
+
+
+def test_a_second_site_replaces_the_first_and_nothing_else(site: Path, tmp_path: Path) -> None:
+    script = importlib.util.spec_from_file_location("export", REPOSITORY / "notebooks" / "export.py")
+    export = importlib.util.module_from_spec(script)
+    script.loader.exec_module(export)
+    shutil.copytree(site, out := tmp_path / "site")
+    (out / "photo.jpg").write_text("mine")
+    (out / "mine.html").write_text("<p>mine</p>")
+    (out / "17_dropped.html").write_text((out / "index.html").read_text())
+    written = export.export(out, NOTEBOOKS[:1])
+    assert {path.name for path in written} == {f"{name}.html" for name in (NOTEBOOKS[0].stem, *PAGES[-3:])}
+    assert {path.name for path in out.iterdir()} == {path.name for path in written} | {"photo.jpg", "mine.html"}
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def test_several_targets_are_met_together() -> None:
         ("kv_heads", {"latency": 0.001}, r"no number of KV heads reaches 1 ms: reading the weights alone takes"),
         ("batch", {"dollars_per_million": 0.01, "price": 3}, r"no batch reaches \$0.01: the least is \$0.03473"),
         ("batch", {"ttft": 1}, r"ttft does not depend on batch here"),
-        ("batch", {"dollars_per_million": 1}, r"dollars need price=…"),
+        ("batch", {"dollars_per_million": 1}, "dollars need a price"),
         ("batch", {}, r"nothing to solve for: give a target, one of latency"),
         ("batch", {"latency": -1}, r"latency must be positive, got -1"),
         ("batch", {"latency": S}, r"latency must be positive, got S"),

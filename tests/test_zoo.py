@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel import ConfigError, CostModelError, UnknownNameError, load, model_from_config, preset_config, presets
-from costmodel.zoo.families import FOREIGN
+from costmodel.zoo.families import FAMILIES, FOREIGN
 from costmodel.zoo.json_file import LARGEST_FILE, parse_object
 
 # name: parameters (all, of the text model, active per token), cache and state elements at 1,024 and 32,768 tokens,
@@ -503,3 +503,8 @@ def test_a_file_that_may_not_be_read_is_refused_by_name(tmp_path: Path, monkeypa
     monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(ConfigError, match=r"config\.json: cannot be read: Permission denied$"):
         load(locked)
+
+
+def test_the_readme_counts_the_families() -> None:
+    text = (Path(__file__).parent.parent / "README.md").read_text()
+    assert f"A `config.json` of {len(FAMILIES)} families is read" in text

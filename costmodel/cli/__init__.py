@@ -4,7 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 
 from costmodel.common.errors import CostModelError
 
@@ -20,7 +22,7 @@ COMMANDS = {
     "sweep": "latency, throughput, memory, … over axes of batch, context, formats, hardware",
     "plan": "the cheapest deployment that keeps its promises, the runner-up, and why not the others",
     "evidence": "published measurements against the bound and the calibrated forecast; checks a CSV of yours, too",
-    "host": "measure this machine: bandwidth, matrix multiplication, a real small model against its forecast",
+    "host": "measure this machine: bandwidth, matrix multiplication, a real small model against its bound",
     "explore": "write the interactive page: sliders over the same formulas, one offline HTML file",
     "tour": "a short walk through the headline numbers, each computed as it prints",
 }
@@ -40,7 +42,9 @@ def parser(asked: str | None) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when answered, 2 when the input was refused (the reason goes to stderr)."""
+    """Run the command; 0 when answered, 2 when it could not be (the reason goes to stderr)."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ≤ or µ shows a ? in their place
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
@@ -50,7 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"costmodel {options.command}: error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
+    except OSError as error:  # a full disk
+        print(f"costmodel {options.command}: error: {error.strerror or error}", file=sys.stderr)
+        _leave_stdout()
+        return 2
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _leave_stdout() -> None:
+    """What is still to be written goes nowhere, so that leaving Python does not try again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from costmodel.cli._arguments import add_assume_family, add_deployment, parallel, share
+from costmodel.cli._arguments import add_assume_family, add_deployment, parallel, price, used
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.zoo import load
@@ -20,16 +20,8 @@ def add_question(parser: argparse.ArgumentParser) -> None:
 
 def add_money(parser: argparse.ArgumentParser) -> None:
     """--price and --utilisation."""
-    parser.add_argument("--price", type=float, metavar="X", help="of one device for one hour [$]")
+    parser.add_argument("--price", type=price, metavar="X", help="of one device for one hour [$]")
     parser.add_argument("--utilisation", type=used, default=1, metavar="SHARE", help="share of paid time used (1)")
-
-
-def used(text: str) -> object:
-    """A share above 0 and up to 1."""
-    try:
-        return 1 if float(text) == 1 else share(text)
-    except ValueError:
-        return share(text)
 
 
 def deployed(options: argparse.Namespace) -> Deployment:

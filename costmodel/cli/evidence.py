@@ -99,9 +99,11 @@ def run(options: argparse.Namespace) -> None:
     else:
         print(row_table(report) if options.rows or len(report.verdicts) <= ALL else sums(report))
         honest = sum(verdict.row.honest for verdict in report.verdicts)
-        print(f"\n{len(report.verdicts)} rows, {honest} honest, {len(report.impossible)} of these beat the bound")
+        counted = "1 row" if len(report.verdicts) == 1 else f"{len(report.verdicts)} rows"
+        print(f"\n{counted}, {honest} honest, {len(report.impossible)} of these beat the bound")
         if report.median_error is not None:
-            print(f"decode forecasts here are off by {report.median_error:.0%} (median), of rows mostly fitted to")
+            fit = "" if options.check else " (most of them fitted to)"
+            print(f"decode forecasts, on these rows{fit}: off by {report.median_error:.0%} at the median")
             print(f"on rows not fitted to: {fitted().stated_error}")
     if options.check is not None and report.impossible:
         names = ", ".join(verdict.row.id for verdict in report.impossible)

@@ -4,19 +4,23 @@ import argparse
 import os
 from pathlib import Path
 
-from costmodel.cli._arguments import add_deployment
+from costmodel.cli._arguments import add_formats, add_lengths
 from costmodel.common.errors import CostModelError
 from costmodel.explore import Catalogue, page
+from costmodel.explore.catalogue import STARTING, STORED
 from costmodel.hardware import accelerator
 from costmodel.zoo import load, presets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--model", default="8b", metavar="MODEL", help="opens with this preset or config.json")
-    parser.add_argument("--on", default="h100-sxm", metavar="ACCELERATOR", help="and this accelerator")
+    parser.add_argument(
+        "--model", default=STARTING["model"], metavar="MODEL", help="opens with this preset or config.json"
+    )
+    parser.add_argument("--on", default=STARTING["on"], metavar="ACCELERATOR", help="and this accelerator")
     parser.add_argument("--out", required=True, type=Path, metavar="PAGE.html", help="where to write the page")
-    add_deployment(parser)
+    add_lengths(parser, STARTING["batch"], STARTING["context"])
+    add_formats(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -28,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
     catalogue = Catalogue.of([*presets(), options.model])
     html = page(
         catalogue, model=options.model, on=device.name, batch=options.batch, context=options.context,
-        weights=options.weights or "stored", cache=options.cache,
+        weights=options.weights or STORED, cache=options.cache,
     )  # fmt: skip
     try:
         options.out.write_text(html, encoding="utf-8")

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from costmodel.cli._arguments import add_json, count, print_json
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import CostModelError, NotHereError
 from costmodel.host import Host, ideal_seconds, measure_host
 from costmodel.tables import Table, with_prefix
 from costmodel.zoo import load
@@ -26,8 +26,6 @@ def small_model(host: Host, prompt: int, context: int, rounds: int) -> list[dict
     from costmodel.lab.timing import measured_seconds
 
     decoder, _ = load_smollm2()
-    if context < 2:
-        raise CostModelError(f"context must be at least 2 to decode after a prompt, got {context}")
     found = measured_seconds(decoder, prompt=prompt, context=context, rounds=rounds)
     ideal = ideal_seconds(load(MODEL), host.together, prompt=prompt, context=context)
     one = ideal_seconds(load(MODEL), host.one_core, prompt=prompt, context=context)
@@ -45,13 +43,13 @@ def small_model(host: Host, prompt: int, context: int, rounds: int) -> list[dict
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
+    if options.context < 2:
+        raise CostModelError(f"context must be at least 2 to decode after a prompt, got {options.context}")
     host = measure_host(rounds=options.rounds)
     record = host.together
     try:
         rows, missing = small_model(host, options.prompt, options.context, options.rounds), None
-    except CostModelError as error:
-        if "not here" not in str(error):
-            raise
+    except NotHereError as error:
         rows, missing = [], str(error)
     if options.json:
         rates = {"bandwidth": record.bandwidth, "bandwidth_one_core": host.one_core.bandwidth}

@@ -43,8 +43,13 @@ def answer(model: Model, context: int, weights: str | None, cache: str) -> dict[
         "weight_bytes": model.weight_bytes(weights),
         "cache_elements": model.cache_elements(context),
         "cache_bytes": model.cache_bytes(context, cache),
-        "tied_head": model.tied_head,
+        "tied_head": model.tied_head if _has_head(model) else None,
     }
+
+
+def _has_head(model: Model) -> bool:
+    """Of a model known only by its size, nothing is said of its head."""
+    return model.family != "rounded"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -60,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
         ["parameters", f"{found['params']:,}"],
         ["  of the text model", f"{found['text_params']:,}"],
         ["  active per token", f"{found['active_params']:,}"],
-        ["head", "tied to the embedding" if found["tied_head"] else "its own matrix"],
+        *([["head", "tied to the embedding" if found["tied_head"] else "its own matrix"]] if _has_head(model) else []),
         ["weights", f"{with_prefix(found['weight_bytes'], 'B')} in {weights}"],
         ["cache", f"{found['cache_elements']:,} elements at {options.context:,} tokens: "
                   f"{with_prefix(found['cache_bytes'], 'B')} in {options.cache}"],

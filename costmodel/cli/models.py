@@ -3,6 +3,9 @@
 import argparse
 
 from costmodel.cli._arguments import add_json, print_json
+from costmodel.hardware import SYMBOLIC_ACCELERATOR
+from costmodel.quantities import At, quantity
+from costmodel.sizing import Deployment
 from costmodel.tables import Table
 from costmodel.zoo import load, preset_config, presets
 
@@ -23,8 +26,9 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json([{"name": name, "family": m.family, "params": m.params} for name, m in models.items()])
         return
+    growth = quantity("cache-bytes-per-token")
     rows = [
-        [name, m.family, m.params, m.cache_bytes(1001) - m.cache_bytes(1000), records[name]["title"]]
+        [name, m.family, m.params, growth.of(Deployment(m, SYMBOLIC_ACCELERATOR), At()), records[name]["title"]]
         for name, m in models.items()
     ]
-    print(Table(["name", "family", "parameters", "cache B/token", "what"], rows))
+    print(Table(["name", "family", "parameters", "cache B/token, windows open", "what"], rows))

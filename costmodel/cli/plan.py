@@ -3,9 +3,20 @@
 import argparse
 from typing import Any
 
-from costmodel.cli._arguments import add_assume_family, add_json, count, print_json, share, storage
-from costmodel.cli._questions import used
+from costmodel.cli._arguments import (
+    add_assume_family,
+    add_json,
+    count,
+    once,
+    positive,
+    price,
+    print_json,
+    share,
+    storage,
+    used,
+)
 from costmodel.common.errors import CostModelError
+from costmodel.hardware import accelerator
 from costmodel.sizing.choice import Choice, Load, Slo
 from costmodel.sizing.plan import plan
 from costmodel.zoo import load
@@ -17,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", nargs="+", required=True, metavar="ACCELERATOR=PRICE", help="what to consider, each with its $ per hour"
     )
-    parser.add_argument("--rate", type=float, required=True, metavar="X", help="requests per second")
+    parser.add_argument("--rate", type=positive, required=True, metavar="X", help="requests per second")
     parser.add_argument("--prompt", type=count, required=True, metavar="N", help="tokens that each reads")
     parser.add_argument("--generated", type=count, required=True, metavar="N", help="tokens that each writes")
-    parser.add_argument("--latency", type=float, metavar="X", help="most seconds per output token")
-    parser.add_argument("--ttft", type=float, metavar="X", help="most seconds to the first token")
+    parser.add_argument("--latency", type=positive, metavar="X", help="most seconds per output token")
+    parser.add_argument("--ttft", type=positive, metavar="X", help="most seconds to the first token")
     parser.add_argument(
         "--tensor", type=count, nargs="+", default=[1], metavar="N", help="devices that split a copy, to try"
     )
@@ -38,16 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prices(texts: list[str]) -> dict[str, float]:
     """{accelerator: $ per hour} from "h100-sxm=3.00"."""
-    found = {}
+    found = []
     for text in texts:
-        name, _, price = text.partition("=")
+        name, _, dollars = text.partition("=")
         try:
-            found[name] = float(price)
-        except ValueError:
-            raise CostModelError(f"--on takes ACCELERATOR=PRICE, as in h100-sxm=3.00; got {text!r}") from None
-        if not found[name] > 0:
-            raise CostModelError(f"the price of {name} must be above 0, got {price}")
-    return found
+            found.append((accelerator(name).name, price(dollars)))
+        except argparse.ArgumentTypeError as error:
+            raise CostModelError(f"--on takes ACCELERATOR=PRICE, as in h100-sxm=3.00; the price {error}") from None
+    once("the accelerator", (name for name, _ in found))
+    return dict(found)
 
 
 def as_json(choice: Choice) -> dict[str, Any]:
@@ -65,8 +75,9 @@ def run(options: argparse.Namespace) -> None:
     """Print the plan."""
     found = plan(
         load(options.model, assume_family=options.assume_family), Slo(options.latency, options.ttft),
-        Load(options.rate, options.prompt, options.generated), prices=prices(options.on), shardings=options.tensor,
-        weights=options.weights, cache=options.cache, utilisation=options.utilisation,
+        Load(options.rate, options.prompt, options.generated), prices=prices(options.on),
+        shardings=once("--tensor", options.tensor), weights=once("--weights", options.weights),
+        cache=once("--cache", options.cache), utilisation=options.utilisation,
         most_devices=options.most_devices, reserve=options.reserve,
     )  # fmt: skip
     if options.json:

@@ -8,7 +8,10 @@ from costmodel.cli._arguments import (
     add_json,
     add_weights,
     count,
+    filled,
     notes_on,
+    only_with,
+    positive,
     print_json,
     share,
     storage,
@@ -25,17 +28,6 @@ from costmodel.zoo import load
 
 LIMITS = ("ttft", "tpot", "e2e")
 SPANS = {"ttft_s": "to the first token", "tpot_s": "per token after it", "e2e_s": "to the last token"}
-
-
-def positive(text: str) -> float:
-    """A number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text[:40]!r}")
-    return value
 
 
 def slo(text: str) -> Slo:
@@ -83,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiled", action="store_true", help="the compiled core (numba, extra 'fast')")
     add_assume_family(parser)
     add_json(parser)
+    only_with(parser, "rate", "like", "seed")
 
 
 def requests(options: argparse.Namespace) -> Trace:
@@ -94,6 +87,7 @@ def requests(options: argparse.Namespace) -> Trace:
 
 def run(options: argparse.Namespace) -> None:
     """Serve, and print what came of it."""
+    filled(options)
     model = load(options.model, assume_family=options.assume_family)
     hardware = accelerator(options.on)
     deployment = Deployment(

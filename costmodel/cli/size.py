@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from costmodel.calibration import fitted
+from costmodel.calibration import AVERAGE, Engine, engine, fitted
 from costmodel.cli._arguments import (
     SPREADS,
     add_assume_family,
@@ -16,6 +16,7 @@ from costmodel.cli._arguments import (
     print_json,
     share,
 )
+from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
@@ -36,10 +37,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_parallel(parser)
     parser.add_argument(
-        "--calibrated", nargs="?", const=True, default=False, metavar="SOFTWARE",
+        "--calibrated", type=software, nargs="?", const=True, default=False, metavar="SOFTWARE",
         help="a forecast fitted to published measurements, with its error, in place of the bound (as SOFTWARE runs)",
     )  # fmt: skip
     add_json(parser)
+
+
+def software(text: str) -> str:
+    """The family that a software belongs to."""
+    try:
+        found = engine(text)
+        return (Engine(text.lower()) if found.family == AVERAGE else found).family  # it refuses all but the average
+    except CostModelError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def method(deployment: Deployment) -> str:
+    """How the times were found."""
+    if deployment.calibrated:
+        family = AVERAGE if deployment.calibrated is True else deployment.calibrated
+        return f"forecast for {'average software' if family == AVERAGE else family}"
+    return "textbook" if deployment.textbook else "roofline"
 
 
 def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dict[str, Any]:
@@ -65,6 +83,8 @@ def answer(deployment: Deployment, batch: int, context: int, prompt: int) -> dic
         "bound": step.bound,
         "intensity": step.timing.intensity,
         "ridge": step.timing.ridge,
+        "method": method(deployment),
+        "forecast_error": fitted().stated_error if deployment.calibrated else None,
         **(several if spread.devices != 1 else {}),
     }
 
@@ -112,20 +132,16 @@ def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context:
         "cache": "does not fit: the cache is too large",
     }
     reserved = f" less {float(deployment.reserve):.3g} of it in reserve" if deployment.reserve else ""
-    method = (
-        "textbook closed form"
-        if deployment.textbook
-        else "the fastest that physics allows: one roofline over the whole pass"
-    )
+    how = {
+        "textbook": "textbook closed form",
+        "roofline": "the fastest that physics allows: one roofline over the whole pass",
+    }.get(found["method"], f"{found['method']}, from published measurements")
     spread = deployment.parallel
     memory, in_all = ("memory/device", " in all") if spread.shards else ("memory", "")
-    if deployment.calibrated:
-        software = "average software" if deployment.calibrated is True else deployment.calibrated
-        method = f"forecast for {software}, from published measurements"
     lines = [
         f"{model.name} on {_spread(deployment)}{device.name}: "
         f"weights {weights}, cache {deployment.cache}, arithmetic {computed}",
-        f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({method})",
+        f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({how})",
         "",
         f"{memory:<17}{with_prefix(found['memory_bytes'], 'B')} of {with_prefix(device.capacity, 'B')}{reserved}: "
         f"{verdict[found['wall']]}",
@@ -144,7 +160,7 @@ def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context:
     if model.positions and max(context, prompt) > model.positions:
         notes.append(f"the model was made for contexts up to {model.positions:,}")
     if deployment.calibrated:
-        notes.append(f"a forecast: {fitted().stated_error}")
+        notes.append(f"a forecast: {found['forecast_error']}")
     if computed != deployment.compute:
         notes.append(f"{device.name} has no {deployment.compute} units: timed at its {computed} peak")
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])

@@ -2,7 +2,7 @@
 
 import argparse
 
-from costmodel.cli._arguments import add_json, add_parallel, print_json
+from costmodel.cli._arguments import add_json, add_parallel, positive, print_json
 from costmodel.cli._questions import add_question, deployed, where
 from costmodel.sizing.levers import LEVERS, METRICS
 
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     targets = parser.add_argument_group("targets, at least one")
     for metric in METRICS.values():
         targets.add_argument(
-            f"--{metric.name.replace('_', '-')}", type=float, metavar="X", help=f"{metric.meaning} [{metric.unit}]"
+            f"--{metric.name.replace('_', '-')}", type=positive, metavar="X", help=f"{metric.meaning} [{metric.unit}]"
         )
     add_parallel(parser)
     add_json(parser)

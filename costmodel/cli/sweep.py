@@ -4,11 +4,20 @@ import argparse
 from math import prod
 from typing import Any
 
-from costmodel.cli._arguments import add_assume_family, add_json, add_parallel, add_weights, parallel, print_json
+from costmodel.cli._arguments import (
+    SPREADS,
+    add_assume_family,
+    add_parallel,
+    add_weights,
+    once,
+    parallel,
+    positive,
+    print_json,
+)
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
-from costmodel.sizing.levers import LEVERS, METRICS
+from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, metric
 from costmodel.sizing.sweep import CHOICES, DEFAULT
 from costmodel.tables import Table
 from costmodel.zoo import load
@@ -26,11 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"batch=1,8,64 or batch=1:65:8 or weights=bf16,int4; axes: {', '.join((*LEVERS, *NAMED))}",
     )  # fmt: skip
     parser.add_argument("--metrics", default=",".join(DEFAULT), help=f"of {', '.join(METRICS)} (default %(default)s)")
-    parser.add_argument("--csv", action="store_true", help="print comma-separated values, in SI base units")
+    printed = parser.add_mutually_exclusive_group()
+    printed.add_argument("--csv", action="store_true", help="print comma-separated values, in SI base units")
+    printed.add_argument("--json", action="store_true", help="print JSON, in SI base units")
     add_weights(parser)
     add_assume_family(parser)
     add_parallel(parser)
-    add_json(parser)
 
 
 def axis(text: str) -> tuple[str, Any]:
@@ -49,9 +59,11 @@ def axis(text: str) -> tuple[str, Any]:
     try:
         if ":" in values:
             return name, range(*(int(part) for part in values.split(":")))
-        return name, [float(part) if set(part) & set(".eE") else int(part) for part in values.split(",")]
-    except (ValueError, TypeError) as error:
-        raise CostModelError(f"{name} must be numbers like 1,8,64 or start:stop:step, got {values!r}") from error
+        return name, [positive(part) if set(part) & set(".eEnN") else int(part) for part in values.split(",")]
+    except (ValueError, TypeError, argparse.ArgumentTypeError) as error:
+        raise CostModelError(
+            f"{name} must be finite numbers above 0 like 1,8,64, or start:stop:step, got {values!r}"
+        ) from error
 
 
 def run(options: argparse.Namespace) -> None:
@@ -60,8 +72,13 @@ def run(options: argparse.Namespace) -> None:
         load(options.model, assume_family=options.assume_family), accelerator(options.on), weights=options.weights,
         parallel=parallel(options),
     )  # fmt: skip
-    metrics = options.metrics.split(",")
-    asked = dict(axis(text) for text in options.axes)
+    metrics = once("the metric", (metric(name).name for name in options.metrics.split(",")))
+    axes = [(ALIASES.get(name, name), values) for name, values in map(axis, options.axes)]
+    once("the axis", (name for name, _ in axes))
+    asked = dict(axes)
+    given = {name for name in (*SPREADS, "weights") if getattr(options, name) not in (None, 1)}
+    for name in given & asked.keys():
+        raise CostModelError(f"{name} is given twice: as an axis, and by --{name}")
     points = prod(len(values) for values in asked.values())
     if points > MOST_ROWS:  # before any of them is counted
         raise CostModelError(f"{points:,} points are too many to print, {MOST_ROWS:,} at most; use Deployment.sweep")

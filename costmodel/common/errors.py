@@ -16,6 +16,10 @@ class UnknownNameError(CostModelError, KeyError):
         return str(self.args[0])
 
 
+class NotHereError(CostModelError):
+    """Something that is fetched apart and has not been."""
+
+
 class ConfigError(CostModelError):
     """A model configuration that cannot be right, or that is not understood."""
 

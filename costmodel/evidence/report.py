@@ -110,11 +110,13 @@ def against_the_bound(
         for row in rows
         if (model is None or model.lower() in row.model) and (hardware is None or hardware.lower() in row.hardware)
     ]
+    if not rows:
+        raise CostModelError("the table has no rows")
     if not kept:
         asked = " and ".join(f"{k} {v!r}" for k, v in (("model", model), ("hardware", hardware)) if v is not None)
         served = [row for row in rows if row.phase in MODEL_PHASES]
         names = sorted({row.model for row in served if model} | {row.hardware for row in served if hardware})
-        raise CostModelError(f"no row for {asked or 'an empty table'}; there are {', '.join(names) or 'no rows'}")
+        raise CostModelError(f"no row for {asked}; there are {', '.join(names) or 'none that serve a model'}")
     return Report(tuple(_verdict(row) for row in kept))
 
 

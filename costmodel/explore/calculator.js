@@ -7,7 +7,6 @@ const PARTS = [
   ["seconds_per_token", "latency", "s"], ["tokens_per_s", "throughput", "tokens/s"],
   ["dollars_per_million", "cost per million tokens", "$"],
 ];
-const SETTINGS = { model: "8b", on: "h100-sxm", batch: 1, context: 8192, weights: "stored", cache: "bf16", tensor: 1, free: 0, price: 2 };
 // A context begins at 2: a prompt of one token is a decode step, which some models run by another kernel.
 const LIMITS = { batch: [1, 65536], context: [2, 10485760], free: [0, 90], price: [0, 10000] };
 
@@ -30,21 +29,22 @@ function prefixed(value, unit) {
   return `${+(value / short[0]).toPrecision(4)} ${short[1]}${unit}`;
 }
 
-// The settings that make sense: known names, numbers within limits; anything else falls back.
+// The settings that make sense, those given before those to start with: known names, numbers within limits; anything
+// else falls back.
 function sensible(given, start) {
-  const chosen = { ...SETTINGS, ...start };
   const { models, accelerators, formats } = CATALOGUE;
+  const chosen = { ...CATALOGUE.starting };
   if (!(chosen.model in models)) chosen.model = Object.keys(models)[0];
   if (!(chosen.on in accelerators)) chosen.on = Object.keys(accelerators)[0];
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of [...Object.entries(start), ...Object.entries(given)]) {
     if (name in LIMITS) {
       const number = Number(value), [low, high] = LIMITS[name];
       if (String(value).trim() === "" || !Number.isFinite(number)) continue;
       const bounded = Math.min(high, Math.max(low, number));
-      chosen[name] = name === "price" ? bounded : Math.round(bounded);
+      chosen[name] = name === "price" || name === "free" ? bounded : Math.round(bounded);
     } else if ((name === "model" && Object.hasOwn(models, value)) || (name === "on" && Object.hasOwn(accelerators, value))
       || (name === "cache" && Object.hasOwn(formats, value))
-      || (name === "tensor" && [1, 2, 4, 8].includes(Number(value)))
+      || (name === "tensor" && CATALOGUE.tensor.includes(Number(value)))
       || (name === "weights" && (value === "stored" || Object.hasOwn(formats, value)))) chosen[name] = name === "tensor" ? Number(value) : value;
   }
   if (!degrees(chosen).includes(chosen.tensor)) chosen.tensor = Math.max(...degrees(chosen).filter((n) => n <= chosen.tensor));
@@ -104,13 +104,25 @@ function roofline(found, device) {
     ticks += `<path d="M${left} ${y(10 ** e)}H${wide - right}" stroke="var(--line)"/><text class="soft" x="${left - 6}" y="${y(10 ** e) + 4}" text-anchor="end">${prefixed(10 ** e, "")}</text>`;
   }
   ticks = ticks.replace(/>([\d,]+)<\/text>/g, (all, n) => n.length > 6 ? `>${prefixed(Number(n.replaceAll(",", "")), "x").replace("x", "")}</text>` : all);
+  const edge = x(found.ridge), taken = marks.map(([, v]) => [x(v) - 9, x(v) + 9, y(roof(v)) - 9, y(roof(v)) + 9]);
+  const value = (at) => 10 ** (x0 + (at - left) / (wide - left - right) * (x1 - x0));
+  // A label stands inside, off the roof, the ridge and what is there already.
+  const clear = ([from, to, over, under]) => from > left && to < wide && under < high - bottom
+    && !(from < edge + 4 && to > edge - 4 && under > y(device.peak))
+    && !taken.some((box) => from < box[1] && to > box[0] && over < box[3] && under > box[2])
+    && !Array.from({ length: 21 }, (_, k) => y(roof(value(from + k * (to - from) / 20)))).some((line) => line > over - 3 && line < under + 3);
+  const spots = [[12, 18, "start"], [-12, -8, "end"], [0, 26, "middle"], [0, -14, "middle"], [12, 26, "start"], [-12, 26, "end"],
+    [-12, -26, "end"], [12, 38, "start"], [-12, 44, "end"]];
   const points = marks.map(([name, v, color, shape]) => {
-    const cx = x(v), cy = y(roof(v)), flip = cx > wide * 0.62;
+    const cx = x(v), cy = y(roof(v)), text = `${name} ${+v.toPrecision(3)}`, long = 7.8 * text.length;
+    const box = ([dx, dy, anchor]) => { const from = cx + dx - { start: 0, middle: long / 2, end: long }[anchor];
+      return [from, from + long, cy + dy - 11, cy + dy + 4]; };
+    const spot = spots.find((one) => clear(box(one))) || spots[0], [dx, dy, anchor] = spot;
+    taken.push(box(spot));
     const drawn = shape === "circle" ? `<circle cx="${cx}" cy="${cy}" r="7" fill="${color}" stroke="var(--ink)" stroke-width="1.5"/>`
       : `<rect x="${cx - 6.5}" y="${cy - 6.5}" width="13" height="13" fill="${color}" stroke="var(--ink)" stroke-width="1.5"/>`;
-    return `${drawn}<text x="${cx + (flip ? -12 : 12)}" y="${cy + (v < found.ridge ? 18 : 22)}" text-anchor="${flip ? "end" : "start"}" class="halo" font-weight="600">${name} ${+v.toPrecision(3)}</text>`;
+    return `${drawn}<text x="${cx + dx}" y="${cy + dy}" text-anchor="${anchor}" class="halo" font-weight="600">${text}</text>`;
   }).join("");
-  const edge = x(found.ridge);
   const side = (v) => v < found.ridge ? "waits for memory" : "is limited by arithmetic";
   return `<svg viewBox="0 0 ${wide} ${high}" role="img" aria-label="Roofline: decode at ${found.intensity.toPrecision(3)} FLOP per byte ${side(found.intensity)}; prefill at ${found.prefill_intensity.toPrecision(3)} ${side(found.prefill_intensity)}; the ridge is ${found.ridge.toPrecision(3)}.">
 ${ticks}<path d="M${x(10 ** x0)} ${y(roof(10 ** x0))}L${edge} ${y(device.peak)}H${wide - right}" fill="none" stroke="var(--ink)" stroke-width="2.5"/>
@@ -133,6 +145,21 @@ function formulas(chosen, found) {
   return `<table><tbody>${rows.join("")}</tbody></table>`;
 }
 
+// A long sum breaks between its terms: each becomes a formula of its own, its sign before it.
+function breakable(table) {
+  for (const math of table.querySelectorAll("math")) {
+    const parts = [...math.firstElementChild.children];
+    for (let k = 1; k < parts.length - 1; k++) {
+      if (!/^[-+−]$/.test(parts[k].textContent)) continue;
+      const term = math.cloneNode(), row = math.firstElementChild.cloneNode();
+      parts[k].setAttribute("form", "infix");
+      row.append(parts[k], parts[k + 1]);
+      term.append(row);
+      math.parentElement.append(" ", term);
+    }
+  }
+}
+
 const option = (value, text) => new Option(text, value);
 let mounted = 0;
 
@@ -143,7 +170,7 @@ function mount(root, start, changed = () => {}) {
 <input type="range" id="${id}-${name}" data-name="${name}" min="${low}" max="${high}" step="1"></div>`;
   const sized = (name, words) => `<div><div class="cm-line"><label for="${id}-${name}">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" aria-label="${words}, exactly" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="1"></div>
 <input type="range" id="${id}-${name}" data-name="${name}" min="0" max="${STOPS[name].length - 1}" step="1"></div>`;
-  const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "1"}"></div>`;
+  const number = (name, words) => `<div class="cm-line"><label for="${id}-${name}-n">${words}</label><input type="number" id="${id}-${name}-n" data-number="${name}" min="${LIMITS[name][0]}" max="${LIMITS[name][1]}" step="${name === "price" ? "0.01" : "any"}"></div>`;
   root.classList.add("cm");
   root.innerHTML = `<div class="cm-grid"><form class="cm-panel cm-controls" aria-label="What is deployed">
 <div><label for="${id}-model">Model</label><select id="${id}-model" data-name="model"></select></div>
@@ -158,7 +185,7 @@ ${number("free", "Keep free [%]")}${number("price", "Price [$ per hour]")}</form
   const find = (selector) => root.querySelector(selector), input = (name) => find(`[data-name="${name}"]`);
   const rounded = document.createElement("optgroup"), published = document.createElement("optgroup");
   [rounded.label, published.label] = ["Rounded, for mental arithmetic", "Published"];
-  for (const [name, model] of Object.entries(models)) (model.rounded ? rounded : published).append(option(name, model.rounded ? model.title.replace("the lesson's ", "") : model.title));
+  for (const [name, model] of Object.entries(models)) (model.rounded ? rounded : published).append(option(name, model.title));
   input("model").append(...[rounded, published].filter((group) => group.children.length));
   input("on").append(...Object.entries(accelerators).map(([name, device]) => option(name, device.title)));
   let chosen;
@@ -218,6 +245,7 @@ ${room < 0 ? `<i class="cm-over-area" style="left:${share(found.usable)}"></i>` 
     find("h2").textContent = talks ? "Decoding waits for the link between devices" : compute ? "Decoding is limited by arithmetic" : `Decoding waits for memory: ${+(100 * found.intensity / found.ridge).toPrecision(2)} % of the arithmetic is used`;
     find(".cm-roof").innerHTML = roofline(found, device);
     find(".cm-table").innerHTML = formulas(chosen, found);
+    breakable(find(".cm-table"));
     find(".cm-warn").textContent = [
       "Times are bounds: the fastest that memory and arithmetic allow.",
       model.positions && chosen.context > model.positions ? `The model was made for contexts up to ${grouped(model.positions)} tokens.` : "",

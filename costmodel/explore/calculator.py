@@ -8,7 +8,8 @@ from typing import Any
 
 from costmodel.common.errors import CostModelError
 from costmodel.common.extras import needed
-from costmodel.explore.catalogue import ROUNDED, Catalogue
+from costmodel.common.formats import number_format
+from costmodel.explore.catalogue import ROUNDED, STARTING, STORED, Catalogue
 from costmodel.explore.document import source, widget_script
 from costmodel.hardware import accelerator
 from costmodel.parallel import Parallel
@@ -18,7 +19,6 @@ from costmodel.zoo import load
 
 COLORS = {"weights": "#0072B2", "cache": "#E69F00"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-STORED = "stored"  # what the control calls a model's own format
 
 
 class Calculator:
@@ -36,7 +36,7 @@ class Calculator:
     Raises
     ------
     UnknownNameError
-        for an accelerator that is not on record; other settings are refused when an answer is asked for
+        for an accelerator or format that is not on record; other settings are refused when an answer is asked for
 
     Examples
     --------
@@ -45,12 +45,14 @@ class Calculator:
     """
 
     def __init__(
-        self, model: str = "8b", *, context: int = 32_000, batch: int = 1, weights: str = "bf16", cache: str = "bf16",
-        hardware: str = "h100-sxm", tensor: int = 1, free: int = 0,
+        self, model: str = STARTING["model"], *, context: int = STARTING["context"], batch: int = STARTING["batch"],
+        weights: str = "bf16", cache: str = STARTING["cache"], hardware: str = STARTING["on"],
+        tensor: int = STARTING["tensor"], free: float = STARTING["free"],
     ) -> None:  # fmt: skip
         self.settings: dict[str, Any] = {
-            "model": model, "on": accelerator(hardware).name, "batch": batch, "context": context, "weights": weights,
-            "cache": cache, "tensor": tensor, "free": free,
+            "model": model, "on": accelerator(hardware).name, "batch": batch, "context": context,
+            "weights": weights if weights == STORED else number_format(weights).name,
+            "cache": number_format(cache).name, "tensor": tensor, "free": free,
         }  # fmt: skip
 
     @property
@@ -60,7 +62,7 @@ class Calculator:
         weights = None if s["weights"] == STORED else s["weights"]
         return Deployment(
             load(s["model"]), accelerator(s["on"]), weights=weights, cache=s["cache"],
-            reserve=Fraction(s["free"], 100), parallel=Parallel(tensor=s["tensor"]),
+            reserve=Fraction(s["free"]) / 100, parallel=Parallel(tensor=s["tensor"]),
         )  # fmt: skip
 
     def answer(self) -> dict[str, Any]:

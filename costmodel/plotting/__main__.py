@@ -1,21 +1,23 @@
 """`python -m costmodel.plotting FOLDER` writes every figure as SVG and PNG."""
 
-import sys
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from costmodel.plotting import FIGURES
 from costmodel.plotting.style import save
 
 
-def main(folder: str) -> None:
-    """Write them all; files of figures that no longer exist are removed."""
-    images = Path(folder)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write them all; what else lies in the folder stays."""
+    parser = argparse.ArgumentParser(
+        prog="python -m costmodel.plotting", description="Write every figure, SVG and PNG."
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to; made if it is not there")
+    images = parser.parse_args(arguments).folder
     for name, figure in FIGURES.items():
         save(figure(), images, name)
-    for path in images.glob("*.*g"):
-        if path.stem not in FIGURES:
-            path.unlink()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -21,7 +21,7 @@ def cache_budget(costs: PassCosts) -> int:
     if left < 0:
         raise CostModelError(
             f"{d.model.name} does not fit on {d.accelerator.name}: its weights take {d.weight_bytes:,} of "
-            f"{int(d.usable_bytes):,} byte; use more devices (accelerator.times(n)) or fewer bits"
+            f"{int(d.usable_bytes):,} byte; more devices or fewer bits are needed"
         )
     return left
 

@@ -65,7 +65,7 @@ class Policy:
         if self.preemption not in PREEMPTIONS:
             raise CostModelError(f"preemption must be None, 'recompute' or 'swap', got {self.preemption!r}")
         if self.kind == "static" and self.preemption:
-            raise CostModelError("static batching reserves its memory and never preempts; use preemption=None")
+            raise CostModelError("static batching reserves its memory and never preempts; leave preemption out")
         for name in ("slots", "prefill_tokens", "chunk", "block"):
             whole(getattr(self, name), name, limit=2**31)
         if self.prefix_blocks is not None:

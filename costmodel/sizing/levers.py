@@ -59,7 +59,7 @@ class Use:
             when none was given
         """
         if self.price is None:
-            raise CostModelError("dollars need price=…, in $ per device and hour; no prices are on record")
+            raise CostModelError("dollars need a price of one device for one hour [$]; no prices are on record")
         return self.price
 
 

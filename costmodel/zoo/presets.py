@@ -1,4 +1,4 @@
-"""Models by name: published configurations, and the lesson's rounded ones, read like any other file."""
+"""Models by name: published configurations, read like any other file, and rounded ones, known by their size."""
 
 from copy import deepcopy
 from functools import lru_cache

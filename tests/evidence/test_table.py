@@ -156,3 +156,8 @@ def test_refusals_of_published_lists(tmp_path: Path, change: tuple[str, str], me
 
 def test_empty_lines_are_no_rows(tmp_path: Path) -> None:
     assert len(read(written(tmp_path, ROW, "," * (len(COLUMNS) - 1)))) == 1
+
+
+def test_a_table_without_rows_is_said_to_have_none() -> None:
+    with pytest.raises(CostModelError, match=r"^the table has no rows$"):
+        against_the_bound([])
