@@ -4,9 +4,20 @@ Prices as providers state them: a token written costs `write` plain ones (1.25, 
 (0.1). The numeric counterpart is `lab.prompt_bill`.
 """
 
+from typing import Any
+
+import numpy as np
+
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, amount, is_plain, quotient
 from costmodel.symbols import prefix, read, requests, suffix, token_price, write
+
+
+def _check(at_least: int = 0, **given: Any) -> None:
+    """Refuse a number that is too small by name; an array is its maker's business."""
+    for name, value in given.items():
+        if not isinstance(value, np.ndarray):
+            amount(value, name, at_least)
 
 
 def uncached_prompt_cost(
@@ -27,11 +38,17 @@ def uncached_prompt_cost(
     -------
     cost of the prompts [$]
 
+    Raises
+    ------
+    CostModelError
+        for what is neither a symbol nor a number of at least 0
+
     Examples
     --------
     >>> uncached_prompt_cost(10_000, 500, 100, 3e-6)
     3.15
     """
+    _check(prefix=prefix, suffix=suffix, requests=requests, token_price=token_price)
     return requests * (prefix + suffix) * token_price
 
 
@@ -56,6 +73,11 @@ def cached_prompt_cost(
     -------
     cost of the prompts [$]
 
+    Raises
+    ------
+    CostModelError
+        for what is neither a symbol nor a number of at least 0; for fewer than 1 request
+
     Examples
     --------
     >>> cached_prompt_cost(suffix=0, requests=1)
@@ -63,6 +85,8 @@ def cached_prompt_cost(
     >>> round(cached_prompt_cost(10_000, 500, 100, 3e-6, write=1.25, read=0.1), 4)  # 3.15 without a cache
     0.4845
     """
+    _check(prefix=prefix, suffix=suffix, token_price=token_price, write=write, read=read)
+    _check(at_least=1, requests=requests)
     return (prefix * (write + (requests - 1) * read) + requests * suffix) * token_price
 
 
@@ -80,7 +104,7 @@ def break_even_requests(write: Number = write, read: Number = read) -> Number:
     Raises
     ------
     CostModelError
-        when reading is no cheaper than a plain token
+        when reading is no cheaper than a plain token, or a price is neither a symbol nor a number of at least 0
 
     Examples
     --------
@@ -88,6 +112,7 @@ def break_even_requests(write: Number = write, read: Number = read) -> Number:
     >>> break_even_requests(Fraction(5, 4), Fraction(1, 10))  # the second request pays
     Fraction(23, 18)
     """
+    _check(write=write, read=read)
     if is_plain(read) and read >= 1:
         raise CostModelError(f"read must be below 1, the price of a plain token, got {read}: the cache never pays")
     return quotient(write - read, 1 - read)

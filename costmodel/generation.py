@@ -7,18 +7,24 @@ prefilled once and each further token is a pass over itself alone.
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Expr, expand, summation
+from sympy import Expr, Min, expand, floor, summation
 
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.common.errors import CostModelError
+from costmodel.exact import Number, is_plain, quotient, whole
 from costmodel.model import Model
 from costmodel.symbols import M, P, index
 
 
-def _total(term: Callable[[Number], Number], first: Number, count: Number) -> Number:
-    """Σ term(first + i) for i = 0 … count − 1: a plain sum of plain numbers, else a closed form."""
-    if is_plain(first, count) and is_plain(term(first + 0) if count else 0):
+def _total(model: Model, term: Callable[[Number], Number], first: Number, count: Number) -> Number:
+    """Σ term(first + i) for i = 0 … count − 1: a plain sum where it must be one, else a closed form."""
+    if is_plain(first, count) and (count == 0 or is_plain(term(first))):
         return sum(term(first + i) for i in range(count))
-    return expand(summation(expand(term(first + index)), (index, 0, count - 1)))
+    each = expand(term(first + index))
+    if not each.has(Min, floor):
+        return expand(summation(each, (index, 0, count - 1)))
+    if not is_plain(first, count):
+        raise CostModelError(f"{model.name} has sliding windows or chunks; give prompt and generated as numbers")
+    return expand(sum(term(first + i) for i in range(count)))
 
 
 def naive_positions(prompt: Number = P, generated: Number = M) -> Number:
@@ -26,17 +32,23 @@ def naive_positions(prompt: Number = P, generated: Number = M) -> Number:
 
     Parameters
     ----------
-    prompt, generated : P and M [token], numbers or symbols
+    prompt, generated : P and M [token], symbols or whole numbers of at least 1
 
     Returns
     -------
     positions that pass through the model [token]
+
+    Raises
+    ------
+    CostModelError
+        for a prompt or generated tokens that are neither a symbol nor a whole number of at least 1
 
     Examples
     --------
     >>> naive_positions(8, 3)  # 8 + 9 + 10
     27
     """
+    prompt, generated = whole(prompt, "prompt"), whole(generated, "generated")
     return generated * prompt + quotient(generated * (generated - 1), 2)
 
 
@@ -45,18 +57,23 @@ def cached_positions(prompt: Number = P, generated: Number = M) -> Number:
 
     Parameters
     ----------
-    prompt, generated : P and M [token], numbers or symbols
+    prompt, generated : P and M [token], symbols or whole numbers of at least 1
 
     Returns
     -------
     positions that pass through the model [token]
+
+    Raises
+    ------
+    CostModelError
+        for a prompt or generated tokens that are neither a symbol nor a whole number of at least 1
 
     Examples
     --------
     >>> cached_positions(8, 3)  # 8 + 1 + 1
     10
     """
-    return prompt + generated - 1
+    return whole(prompt, "prompt") + whole(generated, "generated") - 1
 
 
 def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: Any) -> Number:
@@ -65,12 +82,18 @@ def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switc
     Parameters
     ----------
     model : sizes may be symbols
-    prompt, generated : P and M [token]
+    prompt, generated : P and M [token], symbols or whole numbers of at least 1
     switches : those of `ForwardPass`: causal, head, elementwise
 
     Returns
     -------
     work of the whole answer [FLOP]; a polynomial in the sizes that are symbols
+
+    Raises
+    ------
+    CostModelError
+        for a prompt or generated tokens that are neither a symbol nor a whole number of at least 1, and for symbols
+        where the model has sliding windows or chunks, whose sum has no closed form
 
     Examples
     --------
@@ -78,7 +101,8 @@ def naive_flops(model: Model, prompt: Number = P, generated: Number = M, **switc
     >>> naive_flops(stated_model(params=10), 8, 3)  # 2·10·(8 + 9 + 10)
     540
     """
-    return _total(lambda n: model.prefill(1, n, **switches).flops, prompt, generated)
+    prompt, generated = whole(prompt, "prompt"), whole(generated, "generated")
+    return _total(model, lambda n: model.prefill(1, n, **switches).flops, prompt, generated)
 
 
 def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **switches: Any) -> Number:
@@ -87,12 +111,18 @@ def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **swit
     Parameters
     ----------
     model : sizes may be symbols
-    prompt, generated : P and M [token]
+    prompt, generated : P and M [token], symbols or whole numbers of at least 1
     switches : those of `ForwardPass`: causal, head, elementwise
 
     Returns
     -------
     work of the whole answer [FLOP]; a polynomial in the sizes that are symbols
+
+    Raises
+    ------
+    CostModelError
+        for a prompt or generated tokens that are neither a symbol nor a whole number of at least 1, and for symbols
+        where the model has sliding windows or chunks, whose sum has no closed form
 
     Examples
     --------
@@ -101,6 +131,7 @@ def cached_flops(model: Model, prompt: Number = P, generated: Number = M, **swit
     >>> naive_flops(tiny, 8, 16, causal=False, head="all"), cached_flops(tiny, 8, 16, causal=False, head="all")
     (3709952, 333312)
     """
-    steps = _total(lambda n: model.decode(1, n, **switches).flops, prompt + 1, generated - 1)
+    prompt, generated = whole(prompt, "prompt"), whole(generated, "generated")
+    steps = _total(model, lambda n: model.decode(1, n, **switches).flops, prompt + 1, generated - 1)
     first = model.prefill(1, prompt, **switches).flops
     return expand(first + steps) if isinstance(first + steps, Expr) else first + steps

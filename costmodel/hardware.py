@@ -1,6 +1,7 @@
 """Accelerators: dense peaks per dtype, memory bandwidth and capacity, each record with its source and date."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date as Date
 from functools import lru_cache
@@ -177,8 +178,15 @@ SYMBOLIC_ACCELERATOR = Accelerator("any accelerator", capacity, memory_bandwidth
 
 
 @lru_cache(maxsize=1)
+def _on_record() -> dict[str, Accelerator]:
+    import tomllib  # only when a record is asked for: `import costmodel` stays light
+
+    records = tomllib.loads((files("costmodel") / "data" / "hardware.toml").read_text(encoding="utf-8"))
+    return {slug: Accelerator(slug, title=record.pop("name"), **record) for slug, record in records.items()}
+
+
 def accelerators() -> dict[str, Accelerator]:
-    """Every accelerator on record, by name.
+    """Every accelerator on record, by name; the reader's own, to keep or to change.
 
     Returns
     -------
@@ -189,10 +197,7 @@ def accelerators() -> dict[str, Accelerator]:
     >>> accelerators()["h100-sxm"].bandwidth
     3350000000000
     """
-    import tomllib  # only when a record is asked for: `import costmodel` stays light
-
-    records = tomllib.loads((files("costmodel") / "data" / "hardware.toml").read_text(encoding="utf-8"))
-    return {slug: Accelerator(slug, title=record.pop("name"), **record) for slug, record in records.items()}
+    return deepcopy(_on_record())
 
 
 def accelerator(name: str) -> Accelerator:
@@ -216,5 +221,4 @@ def accelerator(name: str) -> Accelerator:
     >>> accelerator("H200").capacity
     141000000000
     """
-    records = accelerators()
-    return records[resolve_name("accelerator", name, records)]
+    return deepcopy(_on_record()[resolve_name("accelerator", name, _on_record())])

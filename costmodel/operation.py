@@ -125,7 +125,9 @@ class Op:
     def subs(self, values: Mapping[Any, Any]) -> "Op":
         """The same step with symbols replaced."""
         bound = bindings(values)
-        bind = lambda t: replace(t, elements=substitute(t.elements, bound))  # noqa: E731
+        bind = lambda t: replace(  # noqa: E731
+            t, elements=substitute(t.elements, bound), dims=tuple(substitute(size, bound) for size in t.dims)
+        )
         widths = Widths(*(substitute(getattr(self.widths, role), bound) for role in ROLES))
         reads, writes, sends = (tuple(map(bind, tensors)) for tensors in (self.reads, self.writes, self.sends))
         return Op(substitute(self.flops, bound), reads, writes, widths, sends, substitute(self.messages, bound))

@@ -3,12 +3,11 @@
 Kwon et al., PagedAttention (2309.06180). The allocator that does it is `lab.paging`.
 """
 
-from sympy import Expr, ceiling, summation
+from sympy import ceiling
 
-from costmodel.common.checks import whole
-from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient, whole_times
-from costmodel.symbols import S, block, index
+from costmodel.common.blocks import blocks_of
+from costmodel.exact import Number, is_plain, quotient, whole, whole_times
+from costmodel.symbols import S, block
 
 
 def expected_empty_tokens(block: Number = block) -> Number:
@@ -25,7 +24,7 @@ def expected_empty_tokens(block: Number = block) -> Number:
     Raises
     ------
     CostModelError
-        for a block that is no whole number of at least 1
+        for a block that is neither a symbol nor a whole number of at least 1
 
     Examples
     --------
@@ -36,10 +35,7 @@ def expected_empty_tokens(block: Number = block) -> Number:
     ----------
     Kwon et al., PagedAttention, 2309.06180.
     """
-    if is_plain(block):
-        return quotient(sum(range(whole("block", block, 1))), block)
-    empty: Expr = summation(index, (index, 0, block - 1)) / block
-    return empty.expand()
+    return quotient(whole(block, "block") - 1, 2)
 
 
 def sequences_that_fit(tokens: Number, context: Number = S, block: Number = block) -> Number:
@@ -58,7 +54,7 @@ def sequences_that_fit(tokens: Number, context: Number = S, block: Number = bloc
     Raises
     ------
     CostModelError
-        for a context or a block below 1
+        for tokens, a context or a block that are neither a symbol nor a whole number, of at least 1 but for the tokens
 
     Examples
     --------
@@ -69,11 +65,6 @@ def sequences_that_fit(tokens: Number, context: Number = S, block: Number = bloc
     ----------
     Kwon et al., PagedAttention, 2309.06180.
     """
-    if is_plain(context, block):
-        for name, value in (("context", context), ("block", block)):
-            if value < 1:
-                raise CostModelError(f"{name} must be at least 1, got {value}")
-        each: Number = -(-context // block)
-    else:
-        each = ceiling(context / block)
+    tokens, context, block = whole(tokens, "tokens", at_least=0), whole(context, "context"), whole(block, "block")
+    each: Number = blocks_of(context, block) if is_plain(context, block) else ceiling(context / block)
     return whole_times(whole_times(tokens, block), each)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from costmodel.common.errors import resolve_name
+from costmodel.common.errors import CostModelError, resolve_name
 from costmodel.exact import Number, is_plain, whole_times
 from costmodel.generation import cached_flops, naive_flops
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
-from costmodel.layers import Attention, Mlp
+from costmodel.layers import Attention, LatentAttention, Mlp, Moe
 from costmodel.model import transformer
 from costmodel.ops import Ledger
 from costmodel.passes import ForwardPass
@@ -81,11 +81,22 @@ def quantity(name: str) -> Quantity:
     return QUANTITIES[ALSO.get(slug, slug)]
 
 
-def _of_layers(d: Deployment, kind: type, forward: ForwardPass) -> Ledger:
-    """The rows of one kind of layer in a pass: attention without its projections, or the feed-forward layers."""
-    found = [(layer, n) for block, n in d.model.blocks for layer in block.layers if isinstance(layer, kind)]
-    price: Callable[[Any, ForwardPass], Ledger] = Attention.core if kind is Attention else Mlp.ledger
-    return Ledger(row for layer, n in found for row in price(layer, forward).times(n).rows).sized(d.widths)
+def _rows(d: Deployment, what: str, kinds: tuple[type, ...], price: Callable[[Any], Ledger]) -> Ledger:
+    """The rows of some kinds of layer in a pass."""
+    found = [(layer, n) for block, n in d.model.blocks for layer in block.layers if isinstance(layer, kinds)]
+    if not found:
+        raise CostModelError(f"{d.model.name} has no {what} layers of known sizes")
+    return Ledger(row for layer, n in found for row in price(layer).times(n).rows).sized(d.widths)
+
+
+def _attention(d: Deployment, at: At) -> Ledger:
+    """Without its projections."""
+    return _rows(d, "attention", (Attention, LatentAttention), lambda layer: layer.core(_one_token(at)))
+
+
+def _mlp(d: Deployment, at: At) -> Ledger:
+    """Routers and shared experts included."""
+    return _rows(d, "feed-forward", (Mlp, Moe), lambda layer: layer.ledger(_one_token(at)))
 
 
 def _decode_ledger(d: Deployment, at: At) -> Ledger:
@@ -134,32 +145,32 @@ def _memory(d: Deployment, at: At) -> Number:
 
 @_quantity("feed-forward work of one decode step", "FLOP")
 def _mlp_flops(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Mlp, _one_token(at)).flops
+    return _mlp(d, at).flops
 
 
 @_quantity("feed-forward traffic of one decode step", "byte")
 def _mlp_bytes(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Mlp, _one_token(at)).bytes
+    return _mlp(d, at).bytes
 
 
 @_quantity("FLOPs per byte of the feed-forward layers in a decode step", "FLOP/byte")
 def _mlp_intensity(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Mlp, _one_token(at)).intensity
+    return _mlp(d, at).intensity
 
 
 @_quantity("attention work of one decode step, projections apart", "FLOP")
 def _attention_flops(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Attention, _one_token(at)).flops
+    return _attention(d, at).flops
 
 
 @_quantity("attention traffic of one decode step, projections apart", "byte")
 def _attention_bytes(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Attention, _one_token(at)).bytes
+    return _attention(d, at).bytes
 
 
 @_quantity("FLOPs per byte of attention in a decode step", "FLOP/byte")
 def _attention_intensity(d: Deployment, at: At) -> Number:
-    return _of_layers(d, Attention, _one_token(at)).intensity
+    return _attention(d, at).intensity
 
 
 @_quantity("work of one decode step", "FLOP")

@@ -1,7 +1,7 @@
 """What fewer bits buy: bytes per weight with scales, and by how much a step gets faster, never more than its bytes."""
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, amount, quotient, whole
 from costmodel.ops import Ledger
 from costmodel.symbols import bits, group, scale_bits
 
@@ -22,7 +22,8 @@ def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Numbe
     Raises
     ------
     CostModelError
-        for a group below 1
+        for a group that is neither a symbol nor a whole number of at least 1, bits that are not above 0, or scale_bits
+        below 0
 
     Examples
     --------
@@ -35,9 +36,8 @@ def effective_bits(bits: Number = bits, group: Number = group, scale_bits: Numbe
     ----------
     Lin et al., AWQ, 2306.00978; Dettmers and Zettlemoyer, The case for 4-bit precision, 2212.09720.
     """
-    if is_plain(group) and group < 1:
-        raise CostModelError(f"group must be at least 1, got {group}")
-    return bits + quotient(scale_bits, group)
+    whole(group, "group")
+    return amount(bits, "bits") + quotient(amount(scale_bits, "scale_bits", at_least=0), group)
 
 
 def weight_width(bits: Number = bits, group: Number = group, scale_bits: Number = scale_bits) -> Number:
@@ -56,7 +56,8 @@ def weight_width(bits: Number = bits, group: Number = group, scale_bits: Number 
     Raises
     ------
     CostModelError
-        for a group below 1
+        for a group that is neither a symbol nor a whole number of at least 1, bits that are not above 0, or scale_bits
+        below 0
 
     Examples
     --------
@@ -67,10 +68,10 @@ def weight_width(bits: Number = bits, group: Number = group, scale_bits: Number 
 
 
 def byte_ratio(before: Ledger, after: Ledger) -> Number:
-    """Bytes of a pass before/after: no speed-up of that pass at a given peak and bandwidth exceeds it.
+    """Bytes of a pass before/after: at any peak and bandwidth its speed-up lies between 1 and this.
 
     Under a roofline seconds = max(flops/peak, bytes/bandwidth); the flops are the same, so the ratio of two such maxima
-    is at most the ratio of the bytes.
+    is 1 where they decide both, the ratio of the bytes where these do, and between the two elsewhere.
 
     Parameters
     ----------

@@ -3,8 +3,7 @@
 The order is temperature, top-k, softmax, top-p, draw. Holtzman et al. (1904.09751) for top-p.
 """
 
-from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, smallest
+from costmodel.exact import Number, smallest, whole
 from costmodel.operation import Op, Tensor
 from costmodel.ops import Ledger, Row
 from costmodel.symbols import B, V
@@ -32,7 +31,7 @@ def sampling(
     Raises
     ------
     CostModelError
-        for a top_k below 1
+        for a batch, vocab or top_k that are neither a symbol nor a whole number of at least 1
 
     Examples
     --------
@@ -45,8 +44,9 @@ def sampling(
     ----------
     Holtzman et al., The Curious Case of Neural Text Degeneration, 1904.09751: top-p.
     """
-    if top_k is not None and is_plain(top_k) and top_k < 1:
-        raise CostModelError(f"top_k must be at least 1, got {top_k}; None keeps every token")
+    batch, vocab = whole(batch, "batch"), whole(vocab, "vocab")
+    if top_k is not None:
+        top_k = whole(top_k, "top_k (None keeps every token)")
     n = vocab if top_k is None else smallest(top_k, vocab)
     logits, candidates = (Tensor(axes, batch * size, "activation") for axes, size in (("B V", vocab), ("B n", n)))
     counted = int(elementwise)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Integer, Max, Min, Rational, Symbol, ceiling, exp, floor, gamma, log
+from sympy import Eq, Integer, Max, Min, Ne, Piecewise, Rational, Sum, Symbol, ceiling, exp, floor, gamma, log
 
 from costmodel.common.errors import CostModelError
 from costmodel.evaluate import CHUNK, CompiledFormula, _pieces, compile_formulas, evaluate
@@ -121,6 +121,31 @@ def test_functions_beyond_arithmetic_are_compiled_or_refused() -> None:
     assert evaluate(B ** Rational(-1, 2), B=[4, 16]).tolist() == [0.5, 0.25]
     with pytest.raises(CostModelError, match=r"gamma cannot be compiled; known: \+"):
         evaluate(gamma(B), B=2)
+    with pytest.raises(CostModelError, match=r"Sum cannot be compiled; known: \+"):
+        evaluate(S * Sum(Min(W, D), (D, 0, B)), B=2, S=3, W=4)
+
+
+POINTS = st.integers(1, 4)
+PIECES = {
+    "one of two": Piecewise((S * B + D, B <= S), (D / B, True)),
+    "none left over": Piecewise((S, B < S), (B, B > D)),
+    "joined": Piecewise((S, (B < S) & (B < D)), (D, (B >= S) | (D > S)), (1, True)),
+    "inside": 3 * B * Piecewise((B**2 + 1, Ne(B, S)), (D, True)) + Piecewise((S, Ne(B, S)), (B, True)),
+    "where the other divides by 0": Piecewise((B, Eq(B, S)), (1 / (B - S), True)),
+}
+
+
+@given(kind=st.sampled_from(sorted(PIECES)), b=POINTS, s=POINTS, d=POINTS)
+def test_pieces_are_chosen_point_by_point(kind: str, b: int, s: int, d: int) -> None:
+    at = {B: [b, s, 1], S: [s, s, 2], D: [d, d, 2]}
+    exact = [float(PIECES[kind].subs({k: v[i] for k, v in at.items()})) for i in range(3)]
+    assert evaluate(PIECES[kind], at).tolist() == pytest.approx(exact, nan_ok=True)
+    assert float(evaluate(PIECES[kind], {B: b, S: s, D: d})) == pytest.approx(exact[0], nan_ok=True)
+
+
+def test_division_by_0_still_warns_where_nothing_is_chosen() -> None:
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        evaluate(1 / (B - S), B=1, S=1)
 
 
 def test_constants_are_worked_out_once() -> None:

@@ -1,11 +1,13 @@
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sympy import simplify
 
-from costmodel import cached_flops, load, naive_flops, transformer
+from costmodel import CostModelError, cached_flops, load, naive_flops, transformer
 from costmodel.generation import cached_positions, naive_positions
-from costmodel.symbols import M, P
+from costmodel.symbols import D, M, P
 
 TINY = {"V": 16, "D": 16, "F": 64, "N": 2, "K": 2, "H": 8, "L": 2}
 WHOLE = {"causal": False, "head": "all"}
@@ -47,3 +49,24 @@ def test_windowed_models_are_summed_plainly() -> None:
     assert naive_flops(load("mistral-7b-v0.1"), 4, 3) == sum(
         load("mistral-7b-v0.1").prefill(1, 4 + i).flops for i in range(3)
     )
+    sized, open_ = (transformer(**sizes, windows=[(4, 1), (None, 1)]) for sizes in (TINY, TINY | {"D": D}))
+    for total in (naive_flops, cached_flops):
+        assert total(open_, 3, 5).subs(D, TINY["D"]) == total(sized, 3, 5)
+
+
+@pytest.mark.parametrize("total", [naive_flops, cached_flops])
+@pytest.mark.parametrize("at", [(), (4,), (P, 3)])
+def test_windowed_models_have_no_closed_form(total: Callable, at: tuple) -> None:
+    message = "^mistral-7b-v0.1 has sliding windows or chunks; give prompt and generated as numbers$"
+    with pytest.raises(CostModelError, match=message):
+        total(load("mistral-7b-v0.1"), *at)
+
+
+@pytest.mark.parametrize("total", [naive_positions, cached_positions, naive_flops, cached_flops])
+@pytest.mark.parametrize(("name", "at"), [
+    ("generated", (8, -3)), ("generated", (8, 0)), ("generated", (8, 3.0)), ("prompt", (0, 3)), ("prompt", (True, 3)),
+])  # fmt: skip
+def test_tokens_are_whole_and_at_least_one(total: Callable, name: str, at: tuple) -> None:
+    model = () if total in (naive_positions, cached_positions) else (transformer(**TINY),)
+    with pytest.raises(CostModelError, match=f"^{name} must be a whole number, at least 1, got "):
+        total(*model, *at)

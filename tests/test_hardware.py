@@ -45,7 +45,7 @@ def test_marketed_capacity_and_what_the_driver_reports_are_two_fields() -> None:
 
 
 def test_names_in_other_case_and_by_prefix() -> None:
-    assert accelerator("H100-SXM") is accelerator("h100-sxm")
+    assert accelerator("H100-SXM") == accelerator("h100-sxm")
     assert accelerator("h200").name == "h200-sxm"
     assert accelerator("mi250x").name == "mi250x"
 
@@ -77,3 +77,10 @@ def test_fp16_stands_in_for_bf16_and_nothing_else_does() -> None:
     assert accelerator("t4").peak_dtype("bf16") == "fp16"
     with pytest.raises(CostModelError, match=r"t4 has no fp8 peak on record; it has fp16"):
         accelerator("t4").peak("fp8")
+
+
+def test_what_a_reader_changes_is_the_readers_own() -> None:
+    accelerators()["h100-sxm"].peaks["bf16"] = 1
+    accelerator("h100-sxm").peaks["bf16"] = 1
+    accelerators().pop("h100-sxm")
+    assert accelerator("h100-sxm").peak() == accelerators()["h100-sxm"].peak() == 989 * 10**12

@@ -69,6 +69,8 @@ def latent_ends() -> list:
     return [
         ("latent", 1, 2 * BT * D * (C + R), moved(D * (C + R), cache=BT * (C + R))),
         ("latent norm", 1, 4 * BT * C, moved(C)),
+        ("query RoPE", 1, 3 * BT * N * R, {}),
+        ("key RoPE", 1, 3 * BT * R, {}),
     ]
 
 
@@ -84,6 +86,7 @@ def absorbed_rows() -> list:
         *latent_ends(),
         ("key up, absorbed", 1, 2 * BT * N * H * C, moved(N * H * C, BT * N * C)),
         ("scores", 1, 2 * BT * S * N * (C + R), moved(activation=BT * N * (C + R), cache=B * S * (C + R))),
+        ("softmax", 1, 5 * BT * S * N, {}),
         ("values", 1, 2 * BT * S * N * C, moved(activation=BT * N * C)),
         ("value up, absorbed", 1, 2 * BT * N * C * U, moved(N * C * U, BT * N * U)),
         latent_output(),
@@ -97,6 +100,7 @@ def expanded_rows() -> list:
         ("key up", 1, 2 * B * S * C * N * H, moved(C * N * H, B * S * N * H, B * S * C)),
         ("value up", 1, 2 * B * S * C * N * U, moved(C * N * U, B * S * N * U)),
         ("scores", 1, 2 * BT * S * N * (H + R), moved(activation=(BT + B * S) * N * (H + R))),
+        ("softmax", 1, 5 * BT * S * N, {}),
         ("values", 1, 2 * BT * S * N * U, moved(activation=(BT + B * S) * N * U)),
         latent_output(),
     ]
@@ -116,7 +120,7 @@ def mlp_rows(hidden: int = F, *, gated: bool = True, bias: bool = True) -> list:
 
 def moe_rows() -> list:
     read = E * (1 - (1 - A / E) ** BT)
-    router = [("router", 1, 2 * X * E, moved(D * E, X + BT * E)), ("router bias", 1, 0, moved(E))]
+    router = [("router", 1, 2 * X * E, moved(D * E, X + BT * E)), ("router bias", 1, BT * E, moved(E))]
     experts = [
         (f"experts: {name}", 1, A * flops, moved(read * tensors.get("weight", 0), A * tensors.get("activation", 0)))
         for name, _, flops, tensors in mlp_rows(bias=False)
@@ -180,7 +184,7 @@ KINDS = {
     "attention": (Attention(D, N, K, H, **EVERYTHING), attention_rows()),
     "attention that borrows": (Attention(D, N, K, H, qk_norm=True, borrows_kv=True), borrowing_rows()),
     "latent, absorbed": (LatentAttention(D, N, **LATENT, query_latent=Q, absorbed=True), absorbed_rows()),
-    "latent, expanded": (LatentAttention(D, N, **LATENT), expanded_rows()),
+    "latent, expanded": (LatentAttention(D, N, **LATENT, absorbed=False), expanded_rows()),
     "mlp": (Mlp(D, F, bias=True), mlp_rows()),
     "plain mlp": (Mlp(D, F, gated=False, bias=True), mlp_rows(gated=False)),
     "mixture": (Moe(Mlp(D, F), E, A, Mlp(D, V), shared_gate=True, router_bias=True), moe_rows()),
@@ -192,7 +196,7 @@ KINDS = {
     "embedding": (Embedding(V, D), [("embedding", 1, 0, moved(X, X))]),
     "head": (
         Unembedding(V, D, bias=True),
-        [("unembedding", 1, 2 * X * V, moved(D * V, X + BT * V)), ("unembedding bias", 1, 0, moved(V))],
+        [("unembedding", 1, 2 * X * V, moved(D * V, X + BT * V)), ("unembedding bias", 1, BT * V, moved(V))],
     ),
     "stated weights": (StatedWeights(1000), [("weights", 1, 2 * 1000 * BT, moved(1000))]),
     "stated cache": (StatedCache(K, H), [("cache", 1, 0, moved(cache=2 * B * (S + T) * K * H))]),
@@ -307,7 +311,7 @@ def test_what_names_its_operands() -> None:
     assert LinearAttention(D, N, H).ledger(PASS)["state"].op.operands == ("state", "state")
     assert Embedding(V, D).ledger(PASS)["embedding"].op.operands == ("B T D", "B T D")
     assert KINDS["attention"][0].ledger(PASS)["sinks"].op.operands == ("N", "")
-    assert KINDS["mixture"][0].ledger(PASS)["router bias"].op.operands == ("E", "")
+    assert KINDS["mixture"][0].ledger(PASS)["router bias"].op.operands == ("[B T E], E", "[B T E]")
     assert KINDS["mamba"][0].ledger(PASS)["convolution and scan"].op.operands == ("convolution and scan", "")
 
 

@@ -1,7 +1,7 @@
 import pytest
 from sympy import limit, oo, simplify
 
-from costmodel import attention, mlp
+from costmodel import attention, mlp, transformer
 from costmodel.common.errors import CostModelError
 from costmodel.layers import Attention, Embedding, Mlp, Norm, Unembedding
 from costmodel.passes import ForwardPass
@@ -144,6 +144,24 @@ def test_elementwise_work_counts_only_when_asked() -> None:
 def test_query_heads_must_be_a_multiple() -> None:
     with pytest.raises(CostModelError, match=r"query heads \(32\) must be a multiple of key/value heads \(5\)"):
         Attention(heads=32, kv_heads=5)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"kv_heads": 0, "heads": 4}, "kv_heads must be a whole number, at least 1, got 0"),
+    ({"window": -4}, "window must be a whole number, at least 1, got -4"),
+    ({"chunk": 2.5}, r"chunk must be a whole number, at least 1, got 2\.5"),
+    ({"window": 4, "chunk": 8}, "a layer has a window or a chunk, got both: 4 and 8"),
+])  # fmt: skip
+def test_impossible_attention(options: dict, message: str) -> None:
+    with pytest.raises(CostModelError, match=f"^{message}$"):
+        Attention(**options)
+
+
+def test_impossible_windows() -> None:
+    with pytest.raises(CostModelError, match="window must be a whole number, at least 1, got -4"):
+        transformer(windows=[(-4, 2)])
+    with pytest.raises(CostModelError, match="layers must be a whole number, at least 0, got -2"):
+        transformer(windows=[(4, -2)])
 
 
 @pytest.mark.parametrize(

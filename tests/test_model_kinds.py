@@ -1,5 +1,7 @@
 """Latents, experts, constant state, borrowed caches: their counts, and the identities that tie them to plain layers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,6 +70,29 @@ def test_absorbing_pays_in_decode_and_not_in_prefill() -> None:
     automatic = LatentAttention(7168, 128, 512, 64, 128, 128, 1536)
     assert automatic.ledger(decode).flops == absorbed.ledger(decode).flops
     assert automatic.ledger(prefill).flops == expanded.ledger(prefill).flops
+
+
+@pytest.mark.parametrize(("context", "last"), [(300, 125), (8192, 168), (100_000, 170)])
+@pytest.mark.parametrize("model", ["deepseek-v2-lite", "deepseek-v3"])
+def test_a_few_tokens_absorb_and_many_expand(model: str, context: int, last: int) -> None:
+    """C·(H + U)/(2·C − H − U) is 170.7; sooner in a short context, which has fewer old tokens to expand."""
+    layer = next(part for part in load(model).blocks[0][0].layers if isinstance(part, LatentAttention))
+    forms = [replace(layer, absorbed=form) for form in (True, False, None)]
+    for tokens in (1, 2, 17, last - 1, last, last + 1, last + 2, 299):
+        absorbed, expanded, chosen = (form.ledger(ForwardPass(1, tokens, context)) for form in forms)
+        assert (absorbed.flops <= expanded.flops) is (tokens <= last)
+        assert chosen.rows == (absorbed if tokens <= last else expanded).rows
+
+
+def test_without_numbers_the_form_is_that_of_long_contexts_or_of_a_prefill() -> None:
+    layer = LatentAttention(7168, 128, 512, 64, 128, 128, 1536)
+    absorbed, expanded = (replace(layer, absorbed=form) for form in (True, False))
+    for tokens, form in ((1, absorbed), (170, absorbed), (171, expanded), (T, expanded)):
+        assert layer.ledger(ForwardPass(B, tokens, S)).rows == form.ledger(ForwardPass(B, tokens, S)).rows
+    one_of_one = ForwardPass(1, 1, 1)
+    assert layer.ledger(one_of_one).rows == absorbed.ledger(one_of_one).rows
+    letters, few = LatentAttention(), ForwardPass(B, 4, S)
+    assert letters.ledger(few).rows == replace(letters, absorbed=False).ledger(few).rows
 
 
 def test_every_latent_weight_is_read_in_either_form() -> None:

@@ -209,6 +209,11 @@ def test_ledger_table_shows_what_is_sent_where_anything_is() -> None:
     assert total.split()[-1] == "6*B*D"
 
 
+def test_binding_reaches_the_size_of_every_axis() -> None:
+    bound = contract("B D, D F -> B F").subs({B: 2, D: 4, F: 8})
+    assert [t.dims for t in (*bound.reads, *bound.writes)] == [(2, 4), (4, 8), (2, 8)]
+
+
 def test_totals_are_multiplied_out() -> None:
     total = str(Ledger([Row("up", contract("B D, D F -> B F"), N)])).splitlines()[-1]
     assert "2*B*D*N" in total

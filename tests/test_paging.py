@@ -30,7 +30,14 @@ def test_as_many_fit_as_the_allocator_takes(tokens: int, context: int, b: int) -
 
 
 def test_nothing_fits_into_impossible_blocks() -> None:
-    with pytest.raises(CostModelError, match="block must be at least 1, got 0"):
-        sequences_that_fit(100, 10, 0)
-    with pytest.raises(CostModelError, match="block must be an integer of at least 1, got 0"):
-        expected_empty_tokens(0)
+    for call in (lambda: sequences_that_fit(100, 10, 0), lambda: expected_empty_tokens(0)):
+        with pytest.raises(CostModelError, match="block must be a whole number, at least 1, got 0"):
+            call()
+    with pytest.raises(CostModelError, match="tokens must be a whole number, at least 0, got -5"):
+        sequences_that_fit(-5, 1000, 16)
+    with pytest.raises(CostModelError, match=r"context must be a whole number, at least 1, got 10\.5"):
+        sequences_that_fit(100, 10.5, 16)
+
+
+def test_a_block_as_large_as_one_likes() -> None:
+    assert expected_empty_tokens(10**12 + 1) == 5 * 10**11

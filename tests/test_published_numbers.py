@@ -83,6 +83,8 @@ def test_r_concurrent() -> None:
     assert not EIGHT.fits(16, 32_000)
     assert max_concurrent_requests(80, 90, 32_000, 32, 8, 128) == 0
     assert max_concurrent_requests(80, 16, 32_000, 32, 8, 128, bits=8) == 30
+    assert max_concurrent_requests(4.194304, 0, 32_000, 32, 8, 128) == 1  # fits exactly, beside no weights
+    assert max_concurrent_requests(20.194304, 16, 32_000, 32, 8, 128) == 1
 
 
 def test_r_llama2_13b_parameters_and_cache() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sympy import Add, Max, Min, Rational, floor
 
 from costmodel import Deployment, accelerator, attention, load, mlp, transformer
-from costmodel.common.errors import UnknownNameError
+from costmodel.common.errors import CostModelError, UnknownNameError
 from costmodel.quantities import ALSO, QUANTITIES, SYMBOLIC_DEPLOYMENT, At, quantity
 from costmodel.symbols import NOTATION, B, M, P, S, b_w, capacity, memory_bandwidth, peak
 
@@ -96,6 +96,28 @@ def test_largest_batch_is_a_floor() -> None:
     assert formula.args[0].has(capacity)
     llama = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
     assert quantity("largest-batch").of(llama, At(context=8192)) == llama.largest_batch(8192) == 59
+
+
+@pytest.mark.parametrize(("model", "feed_forward", "attended"), [
+    ("mixtral-8x7b", 32 * (2 * 6 * 4096 * 14336 + 2 * 4096 * 8), 32 * 4 * 1000 * 4096),  # 2 experts and a router
+    ("deepseek-v3", 18 * 7168 * 18432 + 58 * (54 * 7168 * 2048 + 2 * 7168 * 256), 61 * 2 * 1000 * 128 * (576 + 512)),
+    ("jamba-1.5-mini", 16 * 6 * 4096 * 14336 + 16 * (2 * 6 * 4096 * 14336 + 2 * 4096 * 16), 4 * 4 * 1000 * 4096),
+    ("llama-3-8b", 32 * 6 * 4096 * 14336, 32 * 4 * 1000 * 4096),
+])  # fmt: skip
+def test_every_kind_of_attention_and_feed_forward_layer_counts(model: str, feed_forward: int, attended: int) -> None:
+    d, at = Deployment(load(model), accelerator("h100-sxm")), At(1, 1000)
+    assert quantity("mlp-flops").of(d, at) == feed_forward
+    assert quantity("attention-flops").of(d, at) == attended
+    assert quantity("mlp-intensity").of(d, at) * quantity("mlp-bytes").of(d, at) == pytest.approx(feed_forward)
+
+
+@pytest.mark.parametrize(("model", "name", "what"), [
+    ("8b", "mlp-bytes", "feed-forward"), ("8b", "attention-flops", "attention"),
+    ("mamba-2.8b-hf", "mlp-flops", "feed-forward"), ("mamba-2.8b-hf", "attention-intensity", "attention"),
+])  # fmt: skip
+def test_what_a_model_has_none_of_is_refused(model: str, name: str, what: str) -> None:
+    with pytest.raises(CostModelError, match=rf"^{model} has no {what} layers of known sizes$"):
+        quantity(name).of(Deployment(load(model), accelerator("h100-sxm")), At(1, 1000))
 
 
 def test_unknown_quantity_suggests() -> None:

@@ -23,8 +23,9 @@ def test_effective_bits() -> None:
     assert weight_width(4, 32, 8) == number_format("mxfp4").bytes == Fraction(17, 32)
     assert weight_width(4, 16, 8) == number_format("nvfp4").bytes
     assert weight_width() == (bits + scale_bits / group) / 8
-    with pytest.raises(CostModelError, match="group must be at least 1, got 0"):
-        effective_bits(4, 0, 16)
+    for sizes, refused in (((4, 0, 16), "group"), ((-4, 128, 16), "bits"), ((4, 128, -16), "scale_bits")):
+        with pytest.raises(CostModelError, match=f"^{refused} must be a "):
+            effective_bits(*sizes)
 
 
 @given(st.integers(1, 8), st.integers(1, 300), st.integers(1, 40))
@@ -47,6 +48,14 @@ def test_the_speed_up_is_at_most_the_byte_ratio(weights: object, batch: int, con
     assert speed_up * (1 + 1e-12) >= 1
     assert speed_up <= float(byte_ratio(*ledgers)) * (1 + 1e-12)
     assert byte_ratio(*ledgers) <= wide.weight_bytes / narrow.weight_bytes * (1 + 1e-12)
+
+
+def test_more_bytes_slow_down_by_at_most_the_byte_ratio() -> None:
+    for batch in (1, 200, 4096):
+        narrow, wide = (Deployment(LLAMA, H100, weights=w) for w in ("int4", "bf16"))
+        times = narrow.decode(batch, 16).seconds_per_token / wide.decode(batch, 16).seconds_per_token
+        ratio = float(byte_ratio(*(LLAMA.decode(batch, 16).sized(d.widths) for d in (narrow, wide))))
+        assert ratio * (1 - 1e-12) <= times <= 1
 
 
 def test_a_full_batch_gains_nothing() -> None:

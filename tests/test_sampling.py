@@ -30,5 +30,9 @@ def test_choosing_is_cheap_beside_computing_the_logits() -> None:
 
 
 def test_impossible_top_k() -> None:
-    with pytest.raises(CostModelError, match="top_k must be at least 1, got 0; None keeps every token"):
+    message = r"top_k \(None keeps every token\) must be a whole number, at least 1, got 0"
+    with pytest.raises(CostModelError, match=message):
         sampling(top_k=0)
+    for name in ("batch", "vocab"):
+        with pytest.raises(CostModelError, match=f"^{name} must be a whole number, at least 1, got -1"):
+            sampling(**{name: -1})

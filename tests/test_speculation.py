@@ -160,6 +160,12 @@ def test_free_guesses_cost_only_the_check() -> None:
     assert lookup.speedup(0.5, batch=1, context=512, gamma=4) == pytest.approx(expected_tokens(0.5, 4), rel=0.01)
 
 
+def test_drafts_are_checked_against_the_latents_themselves() -> None:
+    pair = Speculation(load("deepseek-v3"), accelerator("h200").times(8))
+    found = pair.speedups(0.8, batch=1, context=8192, at_most=4)
+    assert [round(times, 2) for times in found] == [1, 1.17, 1.19, 1.16, 1.11]  # expanding them all: 0.51 to 0.67
+
+
 def test_fewer_bits_for_the_draft_alone_make_it_cheaper() -> None:
     narrow = Speculation(PAIR.target, PAIR.accelerator, PAIR.draft, draft_weights="int4")
     assert narrow.plain_seconds(1, 1024) == PAIR.plain_seconds(1, 1024)
@@ -188,6 +194,13 @@ def test_company_never_makes_guesses_cheaper_here() -> None:
     assert found == sorted(found, reverse=True)
 
 
+def test_a_mixture_may_gain_in_company_alone() -> None:
+    mixture = Speculation(load("qwen3-30b-a3b"), H100)
+    last = mixture.largest_paying_batch(0.6, context=16, gamma=3)
+    pays = [mixture.speedup(0.6, batch=b, context=16, gamma=3) > 1 for b in (1, 8, last, last + 1, 4096)]
+    assert pays == [False, True, True, False, False]
+
+
 def test_long_contexts_can_pay_at_any_batch() -> None:
     """With long contexts decoding waits for the caches, whatever the batch, and a check reads them once."""
     assert PAIR.largest_paying_batch(0.8, context=512, gamma=3) < 400
@@ -211,6 +224,13 @@ def test_passes_of_a_run() -> None:
     target, draft = run_passes(1, [(0, 0), (0, 0), (3, 3), (2, 1)])
     assert [(p.tokens, p.context) for p in target] == [(1, 1), (1, 2), (4, 6), (3, 9)]
     assert [(p.tokens, p.context) for p in draft] == [(3, 3), (1, 4), (1, 5), (2, 7), (1, 8)]
+
+
+def test_the_closed_form_over_an_array_that_includes_1() -> None:
+    rates = [0.0, 0.5, 0.8, 1.0]
+    assert evaluate(expected_tokens(), alpha=rates, gamma=4) == pytest.approx([expected_tokens(x, 4) for x in rates])
+    slopes = [sensitivity(x, 3) for x in rates]
+    assert evaluate(sensitivity(), alpha=rates, gamma=3) == pytest.approx(slopes)
 
 
 def test_compiled_over_a_grid() -> None:

@@ -399,6 +399,46 @@ def test_bitsandbytes_counts_its_scales_and_leaves_the_ends_in_16_bit(settings: 
     assert model.weight_bytes() == pytest.approx(inside * bits / 8 + 2 * (model.params - inside), rel=1e-12)
 
 
+@pytest.mark.parametrize(("settings", "spared"), [
+    ({"quant_method": "fp8"}, {"modules_to_not_convert": ["lm_head", "model.layers.0", "model.layers.1"]}),
+    ({"quant_method": "fp8"}, {"ignored_layers": ["model.layers.3.self_attn.q_proj"]}),
+    ({"quant_method": "awq", "bits": 4}, {"modules_to_not_convert": ["model.layers.0.mlp.gate_proj"]}),
+    ({"quant_method": "bitsandbytes", "load_in_8bit": True}, {"llm_int8_skip_modules": ["o_proj", "lm_head"]}),
+    ({"quant_method": "mxfp4"}, {"modules_to_not_convert": ["model.layers.0.mlp.experts"]}),
+])  # fmt: skip
+def test_bytes_are_not_guessed_where_further_matrices_are_spared(settings: dict, spared: dict) -> None:
+    first = next(name for names in spared.values() for name in names if name != "lm_head")
+    model = model_from_config(varied(quantization_config=settings | spared), "x")
+    with pytest.raises(CostModelError, match=rf"^x: quantization_config leaves '{first}'.* unquantized.*--weights"):
+        model.weight_bytes()
+    assert model.weight_bytes(1) == model.params
+
+
+@pytest.mark.parametrize("settings", [
+    {"modules_to_not_convert": None}, {"modules_to_not_convert": []},
+    {"llm_int8_skip_modules": ["lm_head", "vision_tower", "multi_modal_projector", "model.visual.blocks.0.attn.qkv"]},
+    {"modules_to_not_convert": [
+        "lm_head", "model.embed_tokens", "model.layers.0.input_layernorm", "model.norm", "model.layers.0.mlp.gate",
+        "gate", "model.layers.*.mlp.router", "model.layers.0.mlp.shared_expert_gate", "transformer.wte",
+        "transformer.h.0.ln_1",
+    ]},
+])  # fmt: skip
+def test_modules_that_are_never_quantized_may_be_listed(settings: dict) -> None:
+    plain, listed = (
+        model_from_config(varied(quantization_config={"quant_method": "fp8"} | s), "x") for s in ({}, settings)
+    )
+    assert listed.weight_bytes() == plain.weight_bytes()
+
+
+def test_the_lists_that_were_published_change_nothing() -> None:
+    spared = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    quantized = {"quant_method": "mxfp4", "modules_to_not_convert": spared}
+    config = preset_config("gpt-oss-20b") | {"quantization_config": quantized}
+    assert model_from_config(config, "x").weight_bytes() == load("gpt-oss-20b").weight_bytes()
+    with pytest.raises(ConfigError, match="modules_to_not_convert must be a list of strings, got number 1"):
+        model_from_config(config | {"quantization_config": quantized | {"modules_to_not_convert": 1}}, "x")
+
+
 def test_bitsandbytes_must_say_which() -> None:
     config = varied(quantization_config={"quant_method": "bitsandbytes"})
     with pytest.raises(ConfigError, match="one of load_in_8bit and load_in_4bit must be true"):
@@ -442,6 +482,27 @@ def test_a_pooling_head_is_refused() -> None:
     config["vision_config"] = config["vision_config"] | {"vision_use_head": True}
     with pytest.raises(ConfigError, match="vision_use_head must be false: a pooling head is not understood"):
         model_from_config(config, "here")
+
+
+def test_what_a_reader_changes_is_the_readers_own() -> None:
+    before = load("gemma-3-27b-it").params
+    preset_config("gemma-3-27b-it")["text_config"]["num_hidden_layers"] = 1
+    presets()["gemma-3-27b-it"]["config"]["text_config"]["hidden_size"] = 1
+    presets().pop("llama-3-8b")
+    assert (load("gemma-3-27b-it").params, "llama-3-8b" in presets()) == (before, True)
+
+
+def test_a_file_that_may_not_be_read_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = tmp_path / "config.json"
+    locked.write_text(json.dumps(LLAMA))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(ConfigError, match=r"config\.json: cannot be read: Permission denied$"):
+        load(locked)
 
 
 def test_the_readme_counts_the_families() -> None:

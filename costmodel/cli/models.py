@@ -21,13 +21,14 @@ def run(options: argparse.Namespace) -> None:
     if options.config is not None:
         print_json(preset_config(options.config))
         return
-    models = {name: load(name) for name in presets()}
+    records = presets()
+    models = {name: load(name) for name in records}
     if options.json:
         print_json([{"name": name, "family": m.family, "params": m.params} for name, m in models.items()])
         return
     growth = quantity("cache-bytes-per-token")
     rows = [
-        [name, m.family, m.params, growth.of(Deployment(m, SYMBOLIC_ACCELERATOR), At()), presets()[name]["title"]]
+        [name, m.family, m.params, growth.of(Deployment(m, SYMBOLIC_ACCELERATOR), At()), records[name]["title"]]
         for name, m in models.items()
     ]
     print(Table(["name", "family", "parameters", "cache B/token, windows open", "what"], rows))

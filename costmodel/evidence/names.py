@@ -89,12 +89,13 @@ def device_named(name: str) -> Accelerator:
     wanted = _records()["cards"].get(wanted, wanted)
     if wanted in devices:
         return Accelerator(wanted, devices[wanted]["capacity"], devices[wanted]["bandwidth"], {})
-    if wanted in accelerators():
-        return accelerators()[wanted]
-    begun = [slug for slug in accelerators() if wanted.startswith(f"{slug}-")]
+    known = accelerators()
+    if wanted in known:
+        return known[wanted]
+    begun = [slug for slug in known if wanted.startswith(f"{slug}-")]
     if begun:
-        return accelerators()[max(begun, key=len)]
+        return known[max(begun, key=len)]
     try:
         return accelerator(wanted)
     except CostModelError:
-        raise unknown_name("accelerator", name, {*accelerators(), *devices}) from None
+        raise unknown_name("accelerator", name, {*known, *devices}) from None

@@ -7,7 +7,7 @@ et al. (2305.13245).
 from dataclasses import dataclass
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain, quotient
+from costmodel.exact import Number, is_plain, quotient, whole
 from costmodel.layers._layer import Layer, kv_elements
 from costmodel.operation import Op, Tensor
 from costmodel.ops import Ledger, Row, contract, elementwise
@@ -40,7 +40,8 @@ class Attention(Layer):
     Raises
     ------
     CostModelError
-        when N is not a multiple of K
+        for heads, a window or a chunk that are neither a symbol nor a whole number of at least 1, N that is not a
+        multiple of K, or a window beside a chunk
 
     Examples
     --------
@@ -73,6 +74,11 @@ class Attention(Layer):
     borrows_kv: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("heads", "kv_heads", "window", "chunk"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name)
+        if self.window is not None and self.chunk is not None:
+            raise CostModelError(f"a layer has a window or a chunk, got both: {self.window} and {self.chunk}")
         if is_plain(self.heads, self.kv_heads) and self.heads % self.kv_heads:
             raise CostModelError(f"query heads ({self.heads}) must be a multiple of key/value heads ({self.kv_heads})")
 

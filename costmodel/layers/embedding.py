@@ -89,5 +89,6 @@ class Unembedding(Layer):
             sizes["T"] = 1
         rows = [Row("unembedding", contract("B T D, D V -> B T V", sizes=sizes))]
         if self.bias:
-            rows.append(Row("unembedding bias", elementwise("B T V", 0, sizes=sizes, gain="V", on_chip=True)))
+            added = elementwise("B T V", int(forward.elementwise), sizes=sizes, gain="V", on_chip=True)
+            rows.append(Row("unembedding bias", added))
         return Ledger(rows)

@@ -26,8 +26,9 @@ class LatentAttention(Layer):
     latent, rotary : C, R, what each token leaves in the cache [element]
     key_width, value_width : H, the unrotated part of a key, and U [element]
     query_latent : q, width of the queries' own latent [element]; None projects directly
-    absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so when
-        one token is decoded, where expanding the cache would cost S times as much
+    absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so where
+        that takes no more FLOPs than expanding the cache, pairs·(2·C − H − U) ≤ (S − T)·C·(H + U): in a decode step and
+        in checking a few drafts, not in a prefill; where T is a symbol the cache is expanded
 
     Examples
     --------
@@ -80,43 +81,67 @@ class LatentAttention(Layer):
             Row("query up", contract("B T Q, Q N Y -> B T N Y", sizes=sizes)),
         ]
 
+    def absorbs(self, forward: ForwardPass) -> bool:
+        """Whether a pass attends to the latents themselves.
+
+        Expanding spares pairs·(2·C − H − U) in scores and values, and makes the keys and values of S − T more tokens.
+
+        Examples
+        --------
+        >>> layer = LatentAttention(latent=512, rotary=64, key_width=128, value_width=128)
+        >>> [layer.absorbs(ForwardPass(1, tokens, 8192)) for tokens in (1, 168, 169, 8192)]
+        [True, True, False, False]
+        """
+        tokens, context = forward.tokens, forward.context
+        if self.absorbed is not None or not is_plain(tokens) or tokens == 1:
+            return is_plain(tokens) if self.absorbed is None else self.absorbed
+        longer, each = 2 * self.latent - self.key_width - self.value_width, self.key_width + self.value_width
+        if not is_plain(longer, each):
+            return False
+        if not is_plain(context):  # taken as long, so that pairs are T·S
+            return bool(tokens * longer <= self.latent * each)
+        return bool(forward.pairs() * longer <= (context - tokens) * self.latent * each)
+
+    def core(self, forward: ForwardPass) -> Ledger:
+        """Scores, softmax and the weighted sum, over the latents or over what they were expanded to."""
+        sizes, pairs = self._sizes(forward), forward.pairs()
+        softmax = 5 * forward.batch * self.heads * pairs if forward.elementwise else 0
+        if self.absorbs(forward):
+            read = ("activation", "cache", "activation")
+            scores = contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs)
+            values = contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)
+        else:
+            scores = contract("B T N Y, B S N Y -> B N T S", sizes=sizes, roles=_ALL, on_chip=[-1], visible=pairs)
+            values = contract("B N T S, B S N U -> B T N U", sizes=sizes, roles=_ALL, on_chip=[0], visible=pairs)
+        on_chip = elementwise("B N T S", sizes=sizes, on_chip=True)
+        return Ledger([Row("scores", scores), Row("softmax", on_chip.with_flops(softmax)), Row("values", values)])
+
+    def _around(self, sizes: dict[str, Number], *, absorbed: bool) -> tuple[list[Row], list[Row]]:
+        """The up-projections: of queries and outputs, after and before the core, or of every latent before it."""
+        if absorbed:
+            key_up = contract("B T N H, N H C -> B T N C", sizes=sizes, on_chip=[0])
+            value_up = contract("B T N C, N C U -> B T N U", sizes=sizes, on_chip=[0])
+            return [Row("key up, absorbed", key_up)], [Row("value up, absorbed", value_up)]
+        expand = ("cache", "weight", "activation")
+        key_up = contract("B S C, C N H -> B S N H", sizes=sizes, roles=expand)
+        value_up = contract("B S C, C N U -> B S N U", sizes=sizes, roles=expand, on_chip=[0])
+        return [Row("key up", key_up), Row("value up", value_up)], []
+
     def ledger(self, forward: ForwardPass) -> Ledger:
         """The latent is written to the cache; attention reads it once for keys and values together."""
-        sizes, pairs = self._sizes(forward), forward.pairs()
-        one = is_plain(forward.tokens) and forward.tokens == 1
-        absorbed = one if self.absorbed is None else self.absorbed
-        rows = self._queries(sizes, int(forward.elementwise))
+        sizes, counted = self._sizes(forward), int(forward.elementwise)
         cached = ("activation", "weight", "cache")
-        rows += [
+        rows = [
+            *self._queries(sizes, counted),
             Row("latent", contract("B T D, D Z -> B T Z", sizes=sizes, roles=cached, on_chip=[0])),
-            Row("latent norm", elementwise("B T C", 4 * forward.elementwise, sizes=sizes, gain="C", on_chip=True)),
+            Row("latent norm", elementwise("B T C", 4 * counted, sizes=sizes, gain="C", on_chip=True)),
         ]
-        if absorbed:
-            read = ("activation", "cache", "activation")
-            rows += [
-                Row("key up, absorbed", contract("B T N H, N H C -> B T N C", sizes=sizes, on_chip=[0])),
-                Row(
-                    "scores",
-                    contract("B T N Z, B S Z -> B N T S", sizes=sizes, roles=read, on_chip=[-1], visible=pairs),
-                ),
-                Row("values", contract("B N T S, B S C -> B T N C", sizes=sizes, on_chip=[0, 1], visible=pairs)),
-                Row("value up, absorbed", contract("B T N C, N C U -> B T N U", sizes=sizes, on_chip=[0])),
-            ]
-        else:
-            expand = ("cache", "weight", "activation")
-            rows += [
-                Row("key up", contract("B S C, C N H -> B S N H", sizes=sizes, roles=expand)),
-                Row("value up", contract("B S C, C N U -> B S N U", sizes=sizes, roles=expand, on_chip=[0])),
-                Row(
-                    "scores",
-                    contract("B T N Y, B S N Y -> B N T S", sizes=sizes, roles=_ALL, on_chip=[-1], visible=pairs),
-                ),
-                Row(
-                    "values",
-                    contract("B N T S, B S N U -> B T N U", sizes=sizes, roles=_ALL, on_chip=[0], visible=pairs),
-                ),
-            ]
-        return Ledger([*rows, Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))])
+        if self.rotary != 0:
+            turned = (("query RoPE", "B T N R"), ("key RoPE", "B T R"))
+            rows += [Row(name, elementwise(axes, 3 * counted, sizes=sizes, on_chip=True)) for name, axes in turned]
+        before, after = self._around(sizes, absorbed=self.absorbs(forward))
+        output = Row("output", contract("B T N U, N U D -> B T D", sizes=sizes))
+        return Ledger([*rows, *before]) + self.core(forward) + Ledger([*after, output])
 
 
 _ALL = ("activation",) * 3

@@ -11,7 +11,7 @@ from costmodel.exact import Number, is_plain
 from costmodel.layers._layer import Layer
 from costmodel.layers.mlp import Mlp
 from costmodel.operation import Op, Tensor
-from costmodel.ops import Ledger, Row, contract
+from costmodel.ops import Ledger, Row, contract, elementwise
 from costmodel.passes import ForwardPass
 from costmodel.symbols import A, E
 
@@ -136,7 +136,8 @@ class Moe(Layer):
         read = distinct_experts(self.experts, self.active, tokens)
         rows = [Row("router", router)]
         if self.router_bias:
-            rows.append(Row("router bias", Op(0, (Tensor("E", self._routed, "weight"),))))
+            added = elementwise("B T E", int(forward.elementwise), sizes=sizes, gain="E", on_chip=True)
+            rows.append(Row("router bias", added))
         for row in self.expert.ledger(replace(forward, batch=1, tokens=1, context=1)).rows:
             rows.append(Row(f"experts: {row.name}", _spread(row.op, tokens * self.active, read)))
         if self.shared is not None:

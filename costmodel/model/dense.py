@@ -45,7 +45,7 @@ def transformer(
     Raises
     ------
     CostModelError
-        for a size that is neither a symbol nor a whole number of at least 1, or K that does not divide N
+        for a size or window that is neither a symbol nor a whole number of at least 1, or K that does not divide N
 
     Examples
     --------
@@ -67,7 +67,7 @@ def transformer(
             D, N, K, H, window=window, qkv_bias=qkv_bias, out_bias=out_bias, qk_norm=qk_norm, rope=max_len is None
         )
         layers = (*norm("attention norm"), mixer, *norm("mlp norm"), mlp)
-        blocks.append((Block(layers, "global" if window is None else "local"), count))
+        blocks.append((Block(layers, "global" if window is None else "local"), whole(count, "layers", at_least=0)))
     after = (*norm("last norm"), Unembedding(V, D, tied=tied_head))
     positions = () if max_len is None else (Embedding(whole(max_len, "max_len"), D, "positions"),)
     return Model(tuple(blocks), (Embedding(V, D), *positions), after, tied_head=tied_head, **about)

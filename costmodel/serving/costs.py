@@ -5,20 +5,25 @@ mixture add, and what each sequence adds by itself. So a ragged pass costs weigh
 Times are whole ticks, a unit in which every coefficient is an integer: sums are exact, ties are ties.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from math import lcm
+from typing import TypeAlias
 
 from sympy import Add, Expr, Pow, expand, sympify
 
 from costmodel.common.errors import CostModelError
+from costmodel.layers import LatentAttention
 from costmodel.model import Model
 from costmodel.operation import Widths
 from costmodel.passes import ForwardPass
 from costmodel.serving.formula import Piecewise, Polynomial, as_fraction
 from costmodel.sizing import Deployment
 from costmodel.symbols import B, S, T
+
+Form: TypeAlias = tuple[bool, ...]  # of each kind of latent attention: whether it attends to the latents themselves
 
 
 def _terms(expr: Expr) -> tuple[Expr, Expr, Expr]:
@@ -43,21 +48,24 @@ class Side:
     shared: Fraction
     experts: Expr
     decode: Polynomial
-    prefill: Polynomial
+    prefill: dict[Form, Polynomial]
     rate: Fraction
 
     @classmethod
-    def of(cls, decode: Expr, chunk: Expr, rate: Fraction) -> "Side":
-        """From the ledger's totals for one new token and for T of them."""
+    def of(cls, decode: Expr, chunks: Mapping[Form, Expr], rate: Fraction) -> "Side":
+        """From the ledger's totals for one new token and, in each form, for T of them."""
         shared, experts, one = _terms(decode)
-        shared_too, experts_too, many = _terms(chunk)
-        if expand(shared - shared_too) != 0 or expand(experts_too.subs(T, 1) - experts) != 0:
-            raise CostModelError("one new token and many do not read the same weights")
-        return cls(as_fraction(shared), experts, Polynomial(one), Polynomial(many), rate)
+        prefill = {}
+        for form, chunk in chunks.items():
+            shared_too, experts_too, many = _terms(chunk)
+            if expand(shared - shared_too) != 0 or expand(experts_too.subs(T, 1) - experts) != 0:
+                raise CostModelError("one new token and many do not read the same weights")
+            prefill[form] = Polynomial(many)
+        return cls(as_fraction(shared), experts, Polynomial(one), prefill, rate)
 
     def denominators(self) -> Iterable[int]:
         """Those that a tick must divide out."""
-        parts = [Fraction(c) for formula in (self.decode, self.prefill) for c, _, _ in formula.terms]
+        parts = [Fraction(c) for formula in (self.decode, *self.prefill.values()) for c, _, _ in formula.terms]
         return [(c / self.rate).denominator for c in (*parts, self.shared)]
 
 
@@ -96,6 +104,7 @@ class PassCosts:
                 "serving is timed by the roofline; textbook=True has no pass of prompts and tokens together"
             )
         self.deployment = deployment
+        self._latents = _undecided(deployment.model)
         flops, moved = self._totals(deployment.model, deployment.widths)
         device = deployment.accelerator
         sides = (
@@ -115,17 +124,36 @@ class PassCosts:
         self.compute, self.memory = (
             Piecewise(side.decode.scaled(unit)) for side, unit in zip(sides, units, strict=True)
         )
-        self.prefills = [side.prefill.scaled(unit) for side, unit in zip(sides, units, strict=True)]
+        self._chunks = {
+            form: [side.prefill[form].scaled(unit) for side, unit in zip(sides, units, strict=True)]
+            for form in sides[0].prefill
+        }
+        self.prefills = self._chunks[self._form(2, 2)]  # whatever their length
         kept = Polynomial(deployment.cache_bytes(S))
         self.cache_unit = lcm(*kept.denominators)
         self.cache = Piecewise(kept.scaled(Fraction(self.cache_unit)))
         self.lines = (self.compute, self.memory, self.cache)
         self.breaks = any(line.breaks for line in self.lines)
 
-    @staticmethod
-    def _totals(model: Model, widths: Widths) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
-        one, many = model.decode(B, S).sized(widths), model.forward(ForwardPass(B, T, S)).sized(widths)
-        return (one.flops, many.flops), (one.bytes, many.bytes)
+    def _totals(
+        self, model: Model, widths: Widths
+    ) -> tuple[tuple[Expr, dict[Form, Expr]], tuple[Expr, dict[Form, Expr]]]:
+        one = model.decode(B, S).sized(widths)
+        many = {
+            form: _decided(model, dict(zip(self._latents, form, strict=True)))
+            .forward(ForwardPass(B, T, S))
+            .sized(widths)
+            for form in product((False, True), repeat=len(self._latents))
+        }
+        flops, moved = ({form: getattr(ledger, what) for form, ledger in many.items()} for what in ("flops", "bytes"))
+        return (one.flops, flops), (one.bytes, moved)
+
+    def _form(self, tokens: int, context: int) -> Form:
+        """Which kinds of latents a chunk absorbs."""
+        if not self._latents:
+            return ()
+        chunk = ForwardPass(1, tokens, context)
+        return tuple(layer.absorbs(chunk) for layer in self._latents)
 
     def lines_at(self, context: int) -> tuple[tuple[int, int], ...]:
         """Each line's value at S and its growth a step."""
@@ -152,7 +180,8 @@ class PassCosts:
         """What T new tokens over S add to a pass, one of them being a decode step: (compute, memory) [tick]."""
         if tokens == 1:
             return self.compute.at(context)[0], self.memory.at(context)[0]
-        return self.prefills[0].at(tokens, context), self.prefills[1].at(tokens, context)
+        compute, memory = self._chunks[self._form(tokens, context)]
+        return compute.at(tokens, context), memory.at(tokens, context)
 
     def mixed(self, contexts: Iterable[int], chunks: Iterable[tuple[int, int]]) -> int:
         """One pass: a token for each of `contexts`, and T tokens over S for each of `chunks` [tick]."""
@@ -186,6 +215,19 @@ class PassCosts:
     def seconds(self, ticks: int) -> float:
         """Ticks as seconds."""
         return ticks / self.ticks_per_s
+
+
+def _undecided(model: Model) -> list[LatentAttention]:
+    """Each kind of latent attention that expands its cache or not as the pass asks for."""
+    layers = dict.fromkeys(layer for block, _ in model.blocks for layer in block.layers)
+    return [layer for layer in layers if isinstance(layer, LatentAttention) and layer.absorbed is None]
+
+
+def _decided(model: Model, forms: Mapping[LatentAttention, bool]) -> Model:
+    """The same model with the form of its latent attention laid down."""
+    form = lambda layer: replace(layer, absorbed=forms[layer]) if layer in forms else layer  # noqa: E731
+    blocks = tuple((replace(block, layers=tuple(map(form, block.layers))), count) for block, count in model.blocks)
+    return replace(model, blocks=blocks)
 
 
 def _power(term: Expr) -> tuple[float, float]:

@@ -4,7 +4,7 @@ The closed form assumes that every draft passes on its own with probability α. 
 an estimate; what is certain is 1 to γ + 1 tokens per pass. (Leviathan et al., 2211.17192, whose letters these are.)
 """
 
-from sympy import Eq, Expr, Integer, Piecewise, diff
+from sympy import Eq, Expr, Integer, Piecewise
 
 from costmodel.common import checks
 from costmodel.common.errors import CostModelError
@@ -82,7 +82,7 @@ def sensitivity(alpha: Number = alpha, gamma: Number = gamma) -> Number:
         return sum((i * alpha ** (i - 1) for i in range(1, gamma + 1)), Integer(0) if isinstance(alpha, Expr) else 0)
     if is_plain(alpha):
         raise CostModelError("the derivative needs alpha as a symbol when gamma is one; substitute afterwards")
-    slope = diff((1 - alpha ** (gamma + 1)) / (1 - alpha), alpha)
+    slope = (1 - (gamma + 1) * alpha**gamma + gamma * alpha ** (gamma + 1)) / (1 - alpha) ** 2  # not over α: α may be 0
     return Piecewise((gamma * (gamma + 1) / 2, Eq(alpha, 1)), (slope, True))
 
 

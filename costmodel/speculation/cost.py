@@ -168,7 +168,11 @@ class Speculation:
     def largest_paying_batch(
         self, alpha: Number, *, context: int, gamma: int | None = None, limit: int = 2**16, at_most: int = 16
     ) -> int | None:
-        """The largest batch at which guessing is faster than not, by bisection: company makes guesses dearer.
+        """The largest batch at which guessing is faster than not: `limit` is halved until it pays, then bisected.
+
+        Beyond the batch that is found guessing does not pay, provided that it pays up to some batch and never after it.
+        A mixture may gain nothing alone, where every draft reads further experts, and gain in company, which reads them
+        anyway; such a span of batches is found if one of limit/2, limit/4, … lies in it.
 
         Parameters
         ----------
@@ -179,7 +183,7 @@ class Speculation:
 
         Returns
         -------
-        a batch, 0 when not even one sequence gains, None when it still pays at the limit
+        a batch, 0 when none that was tried gains, None when it still pays at the limit
 
         Raises
         ------

@@ -1,11 +1,8 @@
 """Bytes by name: of the weights, of the key/value cache, and the requests that fit beside the weights."""
 
 from costmodel.common import checks
-from costmodel.exact import LARGEST, SMALLEST, Number, amount, quotient, stored_bytes, whole
-from costmodel.hardware import Accelerator
+from costmodel.exact import LARGEST, SMALLEST, Number, amount, quotient, stored_bytes, whole, whole_times
 from costmodel.model import stated_model
-from costmodel.sizing import Deployment
-from costmodel.symbols import memory_bandwidth
 
 
 def bytes_of(bits: Number) -> Number:
@@ -132,8 +129,5 @@ def max_concurrent_requests(
         round(checks.amount(name, size, 0, LARGEST / 10**9) * 10**9)
         for name, size in (("gpu_gb", gpu_gb), ("weights_gb", weights_gb))
     )
-    checks.amount("bits", bits, SMALLEST, LARGEST)
-    card = Accelerator("card", capacity, memory_bandwidth, {})
-    model = stated_model(params=max(1, weights), L=layers, K=kv_heads, H=head_dim)
-    deployment = Deployment(model, card, weights=1, cache=bytes_of(bits))
-    return checks.present("the cache", deployment.largest_batch(context))
+    each = kv_cache_bytes(context, layers, kv_heads, head_dim, checks.amount("bits", bits, SMALLEST, LARGEST))
+    return int(max(0, whole_times(capacity - weights, each)))

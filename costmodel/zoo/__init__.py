@@ -7,7 +7,7 @@ from costmodel.common.errors import UnknownNameError
 from costmodel.model import Model
 from costmodel.zoo.config import model_from_config
 from costmodel.zoo.json_file import is_gguf, read_object
-from costmodel.zoo.presets import preset, preset_config, presets
+from costmodel.zoo.presets import preset, preset_config, presets, records
 
 __all__ = ["load", "model_from_config", "preset", "preset_config", "presets"]
 
@@ -44,7 +44,7 @@ def load(name: str | os.PathLike[str], *, assume_family: str | None = None) -> M
         isinstance(name, os.PathLike)
         or name.endswith((".json", ".gguf", ".safetensors"))
         or os.sep in name
-        or (name not in presets() and os.path.exists(name))
+        or (name not in records() and os.path.exists(name))
     ):
         if is_gguf(path):
             from costmodel.zoo.gguf import model_from_gguf  # rarely asked for, and the slowest part to import

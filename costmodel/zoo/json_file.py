@@ -50,11 +50,14 @@ def parse_object(text: str, source: str) -> dict[str, object]:
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a file is no JSON but GGUF, by its name or by its first bytes."""
+    """Whether a file is no JSON but GGUF, by its name or by its first bytes; not if it cannot be read."""
     if path.suffix == ".gguf" or not os.path.isfile(path):  # unlike Path's, it refuses no path
         return path.suffix == ".gguf"
-    with path.open("rb") as file:
-        return file.read(4) == b"GGUF"
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return False
 
 
 def read_object(path: Path) -> dict[str, object]:

@@ -1,13 +1,21 @@
 """The bytes that a checkpoint's weights really take: its dtype, or its quantization with scales and leftovers."""
 
+import re
 from fractions import Fraction
 
+from costmodel.common.formats import ALIASES
 from costmodel.model import Model
 from costmodel.zoo.fields import Fields
 
-DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+DTYPES = {name: ALIASES[name] for name in ("float32", "float16", "bfloat16")}
 PACKED_BITS = (2, 3, 4, 8)  # of gptq and awq
 KNOWN = ("gptq", "awq", "fp8", "mxfp4", "bitsandbytes")
+SPARED = ("modules_to_not_convert", "llm_int8_skip_modules", "ignored_layers")
+# What every method leaves in 16 bit, by the ends of the names: routers, norms, embeddings, heads, encoders.
+LEFT = re.compile(
+    r"(^|[.*])(gate|shared_expert_gate|router|wte|wpe|ln_\w+|\w*(norm|embed|head)\w*)(\.weight)?$|vision|visual|projector"
+)
+ATTENTION = re.compile(r"(^|[.*])(self_attn|attn|[qkvo]_proj)$")  # which mxfp4 leaves too
 
 
 def stated_dtype(fields: Fields, text: Fields, notes: list[str]) -> str:
@@ -24,7 +32,8 @@ def stated_dtype(fields: Fields, text: Fields, notes: list[str]) -> str:
 
 
 def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fraction | None:
-    """Bytes per weight, scales and the modules left in 16 bit included; None where they cannot be known.
+    """Bytes per weight, scales and the modules left in 16 bit included; None where they cannot be known, as when a file
+    lists further matrices that are not quantized.
 
     gptq, awq: b/8 per weight, and per group of inputs a 16-bit scale and a b-bit zero-point; gptq adds a 4-byte group
     index per input. fp8: 1 per weight, a 4-byte scale per block. mxfp4: 17/32 per expert weight. bitsandbytes: in
@@ -32,10 +41,15 @@ def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fra
     quantization 1 byte and 4 more per 256 scales.
     """
     method = quantization.text("quant_method")
+    source = quantization.source.removesuffix(": quantization_config")
     if method not in KNOWN:
         shown = "no quant_method" if method is None else f"quant_method {method!r}"
-        source = quantization.source.removesuffix(": quantization_config")
         notes.insert(0, f"{source}: quantization_config has {shown}: bytes per weight cannot be known")
+        return None
+    spared = (name for field in SPARED for name in quantization.strings(field) or [])
+    if further := [name for name in spared if not _left_anyway(name, method)]:
+        shown = f"{further[0]!r}" + (f" and {len(further) - 1} more" if len(further) > 1 else "")
+        notes.insert(0, f"{source}: quantization_config leaves {shown} unquantized: bytes per weight cannot be known")
         return None
     from costmodel.layers.moe import Moe  # only where a checkpoint is quantized
 
@@ -49,6 +63,10 @@ def quantized_bytes(quantization: Fields, model: Model, notes: list[str]) -> Fra
     inside = sum(inputs * outputs * times for inputs, outputs, times in matrices)
     stored = sum(times * _matrix_bytes(quantization, method, i, o) for i, o, times in matrices)
     return Fraction(stored + 2 * (model.params - inside)) / model.params
+
+
+def _left_anyway(name: str, method: str) -> bool:
+    return bool(LEFT.search(name) or (method == "mxfp4" and ATTENTION.search(name)))
 
 
 def _matrix_bytes(quantization: Fields, method: str, inputs: int, outputs: int) -> Fraction:

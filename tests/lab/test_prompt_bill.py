@@ -1,5 +1,7 @@
 """Prices of prompts, as one formula and call by call."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,17 @@ def test_it_pays_from_the_second_call() -> None:
         assert (cached < uncached) == pays
     with pytest.raises(CostModelError, match="read must be below 1"):
         break_even_requests(2, 1)
+
+
+@pytest.mark.parametrize(("call", "refused"), [
+    (lambda: cached_prompt_cost(10_000, 500, 0, 3e-6, 1.25, 0.1), "requests must be a number from 1 to"),
+    (lambda: cached_prompt_cost(10_000, 500, 1, 3e-6, -1.25, 0.1), "write must be a number from 0 to"),
+    (lambda: uncached_prompt_cost(-1, 500, 1, 3e-6), "prefix must be a number from 0 to"),
+    (lambda: break_even_requests(-1, 0.1), "write must be a number from 0 to"),
+])  # fmt: skip
+def test_impossible_prices_and_requests(call: Callable, refused: str) -> None:
+    with pytest.raises(CostModelError, match=f"^{refused} .*, got "):
+        call()
 
 
 def test_in_the_long_run_only_reads_and_suffixes_count() -> None:

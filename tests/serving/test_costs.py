@@ -65,7 +65,7 @@ def test_pieces_of_a_prompt_do_the_arithmetic_of_the_whole() -> None:
 def test_a_pass_of_pieces_costs_what_its_ledger_says(name: str) -> None:
     d = Deployment(load(name), H100)
     costs = PassCosts(d)
-    for t, s in ((128, 5000), (2, 300)):
+    for t, s in ((128, 5000), (169, 8192), (2, 300), (300, 300)):
         ledger = d.model.forward(ForwardPass(3, t, s)).sized(d.widths)
         seconds = max(ledger.flops / H100.peak("bf16"), ledger.bytes / H100.bandwidth)
         assert costs.seconds(costs.mixed([], [(t, s)] * 3)) == pytest.approx(float(seconds), rel=1e-13)
