@@ -102,8 +102,11 @@ SPREADS = st.builds(
 )  # fmt: skip
 
 
+WIDE = DENSE.filter(lambda name: name != "8b")  # stages pass a width on, which that one does not state
+
+
 @settings(max_examples=12)
-@given(name=DENSE, spread=SPREADS, batch=st.lists(st.integers(1, 300), min_size=1, max_size=3, unique=True))
+@given(name=WIDE, spread=SPREADS, batch=st.lists(st.integers(1, 300), min_size=1, max_size=3, unique=True))
 def test_groups_and_stages_share_any_batch_as_single_calls_do(name: str, spread: Parallel, batch: list[int]) -> None:
     """To the last bit, also where a batch is no multiple of those that share it."""
     d = Deployment(load(name), H100, parallel=replace(spread, pad=True))
