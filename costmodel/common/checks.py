@@ -45,17 +45,18 @@ def amount(name: str, value: object, least: float, most: float = inf) -> Any:
     raise CostModelError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}")
 
 
-def number(name: str, value: Any, least: float, *, infinite: bool = False) -> None:
-    """Refuse by name what is no real number of at least `least`, infinity too unless it is said to have a meaning.
+def number(name: str, value: object, least: float, *, infinite: bool = False) -> Any:
+    """The value, where it is a real number of at least `least` (infinity only where that has a meaning), or a refusal.
 
     Examples
     --------
-    >>> number("price", 2.5, 0)
-    >>> number("lifetime", inf, 0, infinite=True)
+    >>> number("price", 2.5, 0), number("lifetime", inf, 0, infinite=True)
+    (2.5, inf)
     """
+    if is_real(value) and least <= value and (infinite or value < inf):
+        return value
     kind = "number" if infinite else "finite number"
-    if not is_real(value) or not least <= value or (value == inf and not infinite):
-        raise CostModelError(f"{name} must be a {kind} of at least {least}, got {value!r}")
+    raise CostModelError(f"{name} must be a {kind} of at least {least}, got {value!r}")
 
 
 def present(name: str, value: Value | None) -> Value:

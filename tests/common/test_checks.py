@@ -31,12 +31,12 @@ def test_what_is_no_finite_number_or_too_small_is_refused_by_name(value):
 
 
 @pytest.mark.parametrize("value", [0, 2.5, np.float32(1), Fraction(1, 3), 10**400])
-def test_numbers_of_any_real_type_pass(value):
-    number("price", value, 0)
+def test_finite_numbers_of_any_real_type_pass(value):
+    assert number("price", value, 0) is value
 
 
 def test_infinity_passes_only_where_it_has_a_meaning():
-    number("ttl", float("inf"), 0, infinite=True)
+    assert number("ttl", float("inf"), 0, infinite=True) == float("inf")
     for value in (float("nan"), -float("inf")):
         with pytest.raises(CostModelError, match="ttl must be a number of at least 0"):
             number("ttl", value, 0, infinite=True)

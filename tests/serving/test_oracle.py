@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from costmodel import Accelerator, Deployment, transformer
 from costmodel.layers import Attention, Mlp, Moe
 from costmodel.model import Block, Model
-from costmodel.serving import PassCosts, Policy, Trace, simulate
+from costmodel.serving import PassCosts, Policy, ServingResult, Trace, simulate
 from tests.serving.oracle import Reference, reference
 
 TINY = {"V": 64, "D": 16, "F": 32, "N": 4, "K": 2, "H": 4}
@@ -76,7 +76,7 @@ POLICIES = st.builds(
 )  # fmt: skip
 
 
-def agree(trace: Trace, costs: PassCosts, policy: Policy, steps: Reference) -> None:
+def agree(trace: Trace, costs: PassCosts, policy: Policy, steps: Reference) -> ServingResult:
     """Every figure the same; times to the last bit, since both count whole ticks."""
     found = simulate(trace, costs.deployment, policy)
     for mine, theirs in ((found.first_s, steps.first), (found.last_s, steps.last)):
@@ -88,6 +88,7 @@ def agree(trace: Trace, costs: PassCosts, policy: Policy, steps: Reference) -> N
     assert found.held_byte_s == steps.held / (costs.ticks_per_s * costs.cache_unit)
     assert found.prefix_hit_ratio == (steps.hits / steps.asked if steps.asked else None)
     assert found.events <= found.steps
+    return found
 
 
 def computes(costs: PassCosts, count: int, context: int) -> bool:
@@ -119,4 +120,5 @@ def test_the_hard_cases_happen() -> None:
 
 @given(trace=traces(), costs=COSTS, policy=POLICIES)
 def test_events_equal_steps(trace: Trace, costs: PassCosts, policy: Policy) -> None:
-    agree(trace, costs, policy, reference(trace, costs, policy))
+    found = agree(trace, costs, policy, reference(trace, costs, policy))
+    assert np.isfinite(found.last_s).sum() + len(found.rejected) == len(trace)  # each is served or refused, once
