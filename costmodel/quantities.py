@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from costmodel.common.errors import CostModelError, resolve_name
-from costmodel.exact import Number, is_plain, whole_times
+from costmodel.exact import Number, is_plain, largest, whole_times
 from costmodel.generation import cached_flops, naive_flops
 from costmodel.hardware import SYMBOLIC_ACCELERATOR
 from costmodel.layers import Attention, LatentAttention, Mlp, Moe
@@ -135,7 +135,7 @@ def _cache_bytes_per_token(d: Deployment, _: At) -> Number:
 def _largest_batch(d: Deployment, at: At) -> Number:
     if is_plain(at.context, d.weight_bytes):
         return d.largest_batch(at.context)
-    return whole_times(d.usable_bytes - d.weight_bytes, d.cache_bytes(at.context))
+    return largest(0, whole_times(d.usable_bytes - d.weight_bytes, d.cache_bytes(at.context)) * d.parallel.data)
 
 
 @_quantity("weights and the caches of a batch", "byte")

@@ -7,6 +7,7 @@ from sympy import Add, Max, Min, Rational, floor
 
 from costmodel import Deployment, accelerator, attention, load, mlp, transformer
 from costmodel.common.errors import CostModelError, UnknownNameError
+from costmodel.parallel import Parallel
 from costmodel.quantities import ALSO, QUANTITIES, SYMBOLIC_DEPLOYMENT, At, quantity
 from costmodel.symbols import NOTATION, B, M, P, S, b_w, capacity, memory_bandwidth, peak
 
@@ -90,10 +91,17 @@ def test_the_keys_of_size_are_names_too() -> None:
         assert other not in QUANTITIES
 
 
-def test_largest_batch_is_a_floor() -> None:
+def test_largest_batch_is_a_floor_and_never_below_none() -> None:
     formula = quantity("largest-batch").formula()
-    assert isinstance(formula, floor)
-    assert formula.args[0].has(capacity)
+    assert isinstance(formula, Max)
+    (whole,) = formula.atoms(floor)
+    assert formula == Max(0, whole)
+    assert whole.args[0].has(capacity)
+    none_fits = Deployment(load("llama-3-70b"), accelerator("h100-sxm"))
+    in_letters = quantity("largest-batch").of(none_fits, At(context=S))
+    assert in_letters.subs(S, 8192) == none_fits.largest_batch(8192) == 0
+    groups = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), parallel=Parallel(data=2))
+    assert quantity("largest-batch").of(groups, At(context=S)).subs(S, 8192) == groups.largest_batch(8192) == 118
     llama = Deployment(load("llama-3-8b"), accelerator("h100-sxm"))
     assert quantity("largest-batch").of(llama, At(context=8192)) == llama.largest_batch(8192) == 59
 

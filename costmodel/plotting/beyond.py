@@ -66,7 +66,8 @@ def cache_against_state(longest: int = 400) -> Figure:
 
 def recall_against_pairs(width: int = 64, most: int = 256) -> Figure:
     """The share of key/value pairs recalled against how many were stored: fixed memories, and attention."""
-    steps = (1, 2, 4, 8, 12, 16, 24, 32, 48, 56, 64, 72, 80, 96, 128, 192, most)
+    known = (1, 2, 4, 8, 12, 16, 24, 32, 48, 56, 64, 72, 80, 96, 128, 192)
+    steps = (*(pairs for pairs in known if pairs < most), most)
     looks = {
         "attention keeps all pairs": (attended, RED, "-"),
         "the best possible matrix": (best_matrix, GREEN, "-."),
