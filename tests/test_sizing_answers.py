@@ -1,12 +1,13 @@
 """What the answers say and cost, by hand, on a card and a model with round numbers: words, tables, defaults, money."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
 import pytest
-from sympy import Rational
+from sympy import Max, Min, Rational
 
 from costmodel import (
     Accelerator,
@@ -15,6 +16,7 @@ from costmodel import (
     Load,
     Model,
     Slo,
+    accelerator,
     compare,
     load,
     pareto,
@@ -24,15 +26,17 @@ from costmodel import (
 from costmodel.layers import Attention, Mlp
 from costmodel.model import Block
 from costmodel.parallel import Parallel
+from costmodel.sizing.branches import branches
 from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
 from costmodel.sizing.money import dollars, dollars_per_million, joules_per_token
+from costmodel.sizing.pareto import point
 from costmodel.sizing.plan import busy_seconds
 from costmodel.sizing.plan import choice as made
 from costmodel.sizing.sweep import about
 from costmodel.sizing.words import as_spread, format_words, spread_words, titled
-from costmodel.symbols import b_w
+from costmodel.symbols import B, S, b_kv, b_w, utilisation
 from tests.test_sizing import H100, LLAMA
 
 # 1e9 parameters at 2 bytes; each token keeps 2·500·1000 elements of 2 bytes, so a sequence of 1,000 tokens 2 GB.
@@ -265,6 +269,30 @@ def test_what_a_plan_leaves_out_and_why() -> None:
     assert str(why.value) == f"nothing meets the SLO: h100-sxm, {small} 80 GB; l40s, {small} 48 GB"
 
 
+def test_what_a_plan_promises_is_kept_to_the_last_bit() -> None:
+    h100 = Deployment(MODEL, accelerator("h100-sxm"))
+    step = lambda batch: h100.decode(batch, 999).seconds_per_token  # noqa: E731
+    ask = lambda slo, rate=1.0, model=MODEL, **more: plan(  # noqa: E731
+        model, slo, Load(rate, 899, 100), prices={"h100-sxm": 2.0}, **more
+    )
+    assert ask(Slo(latency=step(1))).best.batch == ask(Slo(latency=step(2) * 0.999), 10**4).best.batch == 1
+    assert [ask(Slo(latency=step(batch)), 10**4).best.batch for batch in (2, 7, 38)] == [2, 7, 38]
+    refused = "nothing meets the SLO: h100-sxm, one device, weights bf16, cache bf16: "
+    for slo, why in (
+        (Slo(ttft=0.0012345), "first token after 1.82 ms, 1.23 ms promised"),
+        (Slo(latency=0.00112345), "one sequence alone takes 1.19 ms per token, 1.12 ms promised"),
+    ):
+        with pytest.raises(CostModelError) as error:
+            ask(slo)
+        assert str(error.value) == refused + why
+    one = stated_model(params=10**9, L=1, K=500, H=38 * 10**3, name="one")  # a sequence takes 75.9 of 80 GB, and 2
+    assert Deployment(one, accelerator("h100-sxm")).largest_batch(999) == ask(Slo(), model=one).best.batch == 1
+    endless = ask(Slo(), 10**4, model=load("mamba-2.8b-hf"), weights=["bf16"])  # nothing is cached: no most
+    assert endless.best.batch > 1000
+    with pytest.raises(CostModelError, match=r"^nothing .*: a plan needs numbers throughout, and what memory holds"):
+        ask(Slo(), reserve=utilisation)
+
+
 TARGETS: dict[str, tuple[Callable[[], object], str]] = {
     "weights": (
         lambda: D.solve("batch", latency=0.0015),
@@ -281,6 +309,14 @@ TARGETS: dict[str, tuple[Callable[[], object], str]] = {
     "prompt": (
         lambda: D.solve("peak", ttft=0.001, prompt=100),
         "no peak reaches 1 ms: reading the weights alone takes 2 ms",
+    ),
+    "one token of a mixture": (
+        lambda: Deployment(load("mixtral-8x7b"), H100.times(2)).solve("peak", ttft=0.001, prompt=1),
+        "no peak reaches 1 ms: reading the weights alone takes 3.81 ms",
+    ),
+    "exactly the weights": (
+        lambda: D.solve("batch", latency=0.002, context=999),
+        "no batch reaches 2 ms: reading weights and caches takes 4 ms",
     ),
     "prompt of a mixture": (  # a decode step of one token reads far fewer experts
         lambda: Deployment(load("mixtral-8x7b"), H100.times(2)).solve("peak", ttft=0.001, prompt=1000),
@@ -530,3 +566,52 @@ def test_a_deployment_in_attributes() -> None:
     }  # fmt: skip
     assert about(replace(D, textbook=True))["method"] == "textbook"
     assert about(replace(LLAMA, calibrated="vllm"))["method"] == "calibrated"
+
+
+def test_side_by_side_each_argument_is_named() -> None:
+    share = "utilisation must be a number from 0 to 1, got utilisation"
+    for ask, sentence in (
+        (lambda: compare([D], batch=0), "batch must be an integer of at least 1, got 0"),
+        (lambda: compare([D], context=0), "context must be an integer of at least 1, got 0"),
+        (lambda: pareto([D], batch=[1, 0]), "batch must be an integer of at least 1, got 0"),
+        (lambda: pareto([D], batch=[1], context=0), "context must be an integer of at least 1, got 0"),
+        (lambda: compare([D], utilisation=utilisation), share),
+        (lambda: pareto([D], batch=[1], utilisation=utilisation), share),
+        (lambda: compare([D], prices=[-1]), "a price must be a number from 0 to inf, got -1"),
+    ):
+        with pytest.raises(CostModelError) as error:
+            ask()
+        assert str(error.value) == sentence
+    paid = dollars_per_million(D, 36, batch=3, context=999)["output"]
+    assert point(D, 3, 999, price=36).dollars_per_million == pytest.approx(paid)
+
+
+def test_branches_of_what_is_nested() -> None:
+    assert list(branches(Min(B, S) + 1, B)) == [B + 1, S + 1]
+    assert set(branches(Max(Min(B, S) + 1, 5), B)) == {B + 1, S + 1, 5}
+    assert list(branches(Max(S, 5) + B, B)) == [Max(S, 5) + B]  # another letter's choice stays open
+
+
+@pytest.mark.parametrize(("module", "ask", "job"), [
+    ("xarray", lambda: D.sweep(batch=[1, 2]), "a sweep"),
+    ("dask.array", lambda: D.sweep(batch=[1, 2], chunks=1), "a sweep in chunks"),
+])  # fmt: skip
+def test_a_sweep_says_what_it_needs(
+    module: str, ask: Callable[[], object], job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(CostModelError) as error:
+        ask()
+    package = module.partition(".")[0]
+    assert str(error.value) == f"{job} needs the package {package!r}: pip install 'costmodel[studies]'"
+
+
+def test_what_a_forecast_asks_for() -> None:
+    forecast = Deployment(LLAMA.model, H100, calibrated=True)
+    needs = "^calibrated needs formats of known size; give weights and cache as formats, such as 'fp8'$"
+    for letters in ({"weights": b_w}, {"cache": b_kv}):
+        with pytest.raises(CostModelError, match=needs):
+            replace(forecast, **letters).decode(1, 1024)
+    assert forecast.decode(4, 5, generated=8).seconds_per_token > forecast.decode(4, 5).seconds_per_token
+    with pytest.raises(CostModelError, match=r"^generated \(10\) leaves no prompt in an average context of 5$"):
+        forecast.decode(4, 5, generated=10)

@@ -1,5 +1,6 @@
 """Turning a deployment round: an unknown from a target, and why there is none."""
 
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from costmodel import CostModelError, Deployment, accelerator, load, stated_model
 from costmodel.exact import exact
 from costmodel.parallel import Parallel
-from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
+from costmodel.sizing.levers import LEVERS, METRICS, Use, formula, with_kv_heads
 from costmodel.symbols import S
 from tests.test_sizing import H100, LLAMA
 
@@ -180,3 +181,79 @@ def test_scaling_book_batch() -> None:
     model = stated_model(params=13 * 10**9, L=40, K=40, H=128)
     chips = Deployment(model, accelerator("tpu-v5e").times(8), textbook=True)
     assert float(chips.solve("batch", latency=0.0203, context=8192)) == pytest.approx(16, rel=5e-3)
+
+
+@pytest.mark.parametrize("past", [-10, -1, 0, 1, 10])
+def test_each_side_of_the_ridge_has_its_own_closed_form(past: int) -> None:
+    """Close to the ridge both branches have a root within the bracket: only one of them is the formula there."""
+    last = max(n for n in range(300, 400) if LLAMA.prefill(n).bound == "memory")
+    found = LLAMA.solve("prompt", ttft=LLAMA.prefill(last + past).seconds, method="closed form")
+    assert (found.usable, float(found)) == (last + past, pytest.approx(last + past, rel=1e-12))
+    last = max(n for n in range(350, 450) if LLAMA.decode(n, 64).bound == "memory")
+    step = LLAMA.decode(last + past, 64).seconds_per_token
+    assert LLAMA.solve("batch", latency=step, context=64, method="closed form").usable == last + past
+
+
+def test_one_sequence_is_the_least() -> None:
+    """Also where the root is one to the last bit, in closed form."""
+    step = LLAMA.decode(1, 1024)
+    for target in ({"latency": step.seconds_per_token}, {"memory": step.memory_bytes}):
+        assert LLAMA.solve("batch", method="closed form", **target).usable == 1
+        assert LLAMA.solve("batch", method="bracketed root", **target).usable == 1
+    with pytest.raises(CostModelError, match="no batch reaches"):
+        LLAMA.solve("batch", latency=step.seconds_per_token * (1 - 1e-6))
+    assert LLAMA.solve("batch", throughput=step.tokens_per_s / 2).usable == 1  # the root is below one
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8, 32])
+def test_the_most_heads_that_meet_it(heads: int) -> None:
+    step = Deployment(with_kv_heads(LLAMA.model, heads), H100).decode(64, 8192)
+    asked = {"batch": 64, "context": 8192, "latency": step.seconds_per_token}
+    assert LLAMA.solve("kv_heads", **asked).usable == heads
+    assert LLAMA.solve("kv_heads", **asked | {"latency": step.seconds_per_token * 1.2}).usable == heads
+    assert LLAMA.solve("kv_heads", **asked | {"latency": 1}).usable == 32  # 385 by the formula; there are no more
+
+
+@pytest.mark.parametrize("context", [7, 123_457, 3_000_000])
+def test_long_contexts_stay_whole(context: int) -> None:
+    step = LLAMA.decode(1, context)
+    for method in ("closed form", "bracketed root"):
+        assert LLAMA.solve("context", latency=step.seconds_per_token, method=method).usable == context
+        assert LLAMA.solve("context", memory=step.memory_bytes, method=method).usable == context
+
+
+def test_groups_share_a_batch_and_nothing_else() -> None:
+    groups = Deployment(LLAMA.model, H100, parallel=Parallel(data=3, pad=True))
+    assert groups.solve("context", latency=groups.decode(6, 1000).seconds_per_token, batch=6).usable == 1000
+    few = groups.solve("batch", throughput=3000)
+    assert (14 < few < 15, few.usable) == (True, 15)
+    assert groups.solve("batch", throughput=10).usable == 3
+
+
+def test_a_plateau_says_how_high_it_is() -> None:
+    d = Deployment(load("mistral-7b-v0.1"), H100)
+    step = d.decode(8, 4096)  # its window: no cache grows further
+    most = f"every context meets latency 1 s: it is at most {step.seconds_per_token:.4g} s whatever it is"
+    least = f"every context meets throughput 1 token/s: it is at least {step.tokens_per_s:.4g} token/s whatever it is"
+    for target, sentence in (({"latency": 1}, most), ({"throughput": 1}, least)):
+        with pytest.raises(CostModelError) as why:
+            d.solve("context", batch=8, **target)
+        assert str(why.value) == sentence
+
+
+def test_the_root_is_the_exact_one_rounded_once() -> None:
+    for price in range(1, 40):
+        found = LLAMA.solve("price", dollars_per_million=Fraction(price, 7), batch=64)
+        assert float(found) == float(found.exact)
+
+
+def test_a_root_without_a_closed_form_needs_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    sentence = r"^a root without a closed form needs the package 'scipy': pip install 'costmodel\[studies\]'$"
+    with pytest.raises(CostModelError, match=sentence):
+        LLAMA.solve("batch", latency=0.02, method="bracketed root")
+
+
+def test_a_solution_in_words() -> None:
+    assert repr(LLAMA.solve("prompt", ttft=LLAMA.prefill(344).seconds)) == "prompt 344 tokens (closed form)"
+    assert repr(LLAMA.solve("bits", latency=0.003)) == "weight_bits 10.5641 bit, usable fp8 (closed form)"

@@ -90,7 +90,7 @@ def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     if name == "memory":
         return ""
     read = name in ("ttft", "dollars_per_million_input")
-    step = deployment.prefill(use.prompt_tokens, 1) if read else deployment.decode(use.batch, use.context).timing
+    step = deployment.prefill(use.prompt_tokens) if read else deployment.decode(use.batch, use.context).timing
     if tie and isclose(step.compute_seconds, step.memory_seconds, rel_tol=TIE):
         return ALIKE
     return step.bound

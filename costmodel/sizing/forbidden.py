@@ -28,7 +28,7 @@ def forbidden(
     least = 1.0 if turned.whole else 1 / FAR
     sign = 1 if wanted.at_most else -1
     best = min((least, FAR), key=lambda x: sign * value(x))
-    if turned.name == "kv_heads" or turned.name == "utilisation":
+    if turned.name == "utilisation":
         best = 1.0
     reached = value(best)
     head = f"no {turned.plural} reaches {_shown(float(target), wanted.unit)}: "
@@ -45,7 +45,7 @@ def forbidden(
 def _what_binds(d: Deployment, use: Use, turned: Lever, wanted: Metric, target: float, best: float) -> str:
     device, used = opened(d, use, [turned])
     step = (
-        device.prefill(used.prompt_tokens, 1)
+        device.prefill(used.prompt_tokens)
         if wanted.name == "ttft"
         else device.decode(used.batch, used.context).timing
     )

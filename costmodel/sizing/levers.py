@@ -205,7 +205,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("latency", "seconds per output token", "s", lambda d, u: d.decode(u.batch, u.context).seconds_per_token),
-        Metric("ttft", "time to first token", "s", lambda d, u: d.prefill(u.prompt_tokens, 1).seconds),
+        Metric("ttft", "time to first token", "s", lambda d, u: d.prefill(u.prompt_tokens).seconds),
         Metric("throughput", "output tokens per second", "token/s",
                lambda d, u: d.decode(u.batch, u.context).tokens_per_s, at_most=False),
         Metric("memory", "weights and caches", "byte", lambda d, u: d.memory_bytes(u.batch, u.context)),

@@ -48,14 +48,14 @@ def reading(deployment: Deployment, prompt: Number) -> tuple[Number, int]:
     return deployment.prefill(prompt, groups).seconds, groups * deployment.parallel.pipeline
 
 
-def input_dollars(deployment: Deployment, prompt: Number, price: Number, utilisation: Number = 1) -> Number:
+def input_dollars(deployment: Deployment, prompt: Number, price: Number, utilisation: Number) -> Number:
     """Cost of a million tokens read, at the pace of `reading` [$]."""
     seconds, prompts = reading(deployment, prompt)
     return dollars(seconds, prompts * prompt, price, paid_devices(deployment), utilisation)
 
 
 def output_dollars(
-    deployment: Deployment, batch: Number, context: Number, price: Number, utilisation: Number = 1
+    deployment: Deployment, batch: Number, context: Number, price: Number, utilisation: Number
 ) -> Number:
     """Cost of a million tokens written, at the pace of a decode step of the batch [$]."""
     step = deployment.decode(batch, context).seconds_per_token

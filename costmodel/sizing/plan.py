@@ -41,7 +41,7 @@ def choice(d: Deployment, hardware: str, batch: int, load: Load, price: float, u
     devices = copies * paid_devices(d)
     cost = devices * price
     written = load.requests_per_s * load.generated * HOUR / MILLION
-    step, first = d.decode(batch, load.context).seconds_per_token, d.prefill(load.prompt, 1).seconds
+    step, first = d.decode(batch, load.context).seconds_per_token, d.prefill(load.prompt).seconds
     everything = replace(d, parallel=replace(d.parallel, replicas=copies))
     return Choice(hardware, everything, batch, devices, step, first, cost, cost / written)
 
@@ -157,7 +157,7 @@ def _best_batch(d: Deployment, hardware: str, slo: Slo, load: Load, price: float
     if most < 1:
         need = d.memory_bytes(1, load.context)
         return f"does not fit: one sequence needs {with_prefix(need, 'B')} of {with_prefix(d.usable_bytes, 'B')}"
-    first = d.prefill(load.prompt, 1).seconds
+    first = d.prefill(load.prompt).seconds
     if slo.ttft is not None and first > slo.ttft:
         return f"first token after {with_prefix(first, 's', 3)}, {with_prefix(slo.ttft, 's', 3)} promised"
     step = lambda batch: d.decode(batch, load.context).seconds_per_token  # noqa: E731

@@ -1,9 +1,10 @@
 """One unknown from a target: in closed form branch by branch, or by bracketing the root; or why there is none."""
 
+from math import isclose
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Poly, PolynomialError, Rational, ceiling, floor, fraction, together
+from sympy import Expr, Poly, PolynomialError, Rational, divisors, fraction, together
 from sympy import solve as sympy_solve
 
 from costmodel.common.checks import present
@@ -46,9 +47,10 @@ class Solution(float):
     fits: bool
 
     def __repr__(self) -> str:
-        usable = "" if self.usable == float(self) else f", usable {self.usable}"
+        shown = f"{float(self):.6g}"
+        usable = "" if self.usable == float(self) or str(self.usable) == shown else f", usable {self.usable}"
         memory = "" if self.fits else ", but memory does not hold that"
-        return f"{self.unknown} {float(self):.6g} {self.unit}".rstrip() + f"{usable}{memory} ({self.method})"
+        return f"{self.unknown} {shown} {self.unit}".rstrip() + f"{usable}{memory} ({self.method})"
 
     __str__ = __repr__
 
@@ -108,21 +110,21 @@ class _Crossing:
         if not self.formula.has(turned.symbol):
             raise CostModelError(f"{wanted.name} does not depend on {turned.name} here")
         self._compiled = compile_formulas([self.formula], [turned.symbol])
-        meets = self.meets(GRID)
-        if not meets.any() or not self._reachable(meets):
+        if not self._reachable():
             raise CostModelError(forbidden(d, use, turned, wanted, target, self.value))
         self.exact: Expr | None = None
         self._root: float | None = None
+        meets = self.meets(GRID)
         if meets.all():
             return
         place = int(np.flatnonzero(meets[1:] != meets[:-1])[-1])  # the last crossing, where there are several
         self.below_meets = bool(meets[place])
+        low, high = GRID[place : place + 2].tolist()
         if method != "bracketed root":
-            self.exact = self._closed_form(float(GRID[place]), float(GRID[place + 1]))
+            self.exact = self._closed_form(low, high)
         if method == "closed form" and self.exact is None:
             raise CostModelError(f"{wanted.name} has no closed form in {turned.name}: no polynomial of degree 1 or 2")
-        bracket = lambda: self._bracketed(float(GRID[place]), float(GRID[place + 1]))  # noqa: E731
-        self._root = bracket() if self.exact is None else float(self.exact)
+        self._root = self._bracketed(low, high) if self.exact is None else float(self.exact)
 
     @property
     def crosses(self) -> bool:
@@ -157,47 +159,31 @@ class _Crossing:
         value, target = self._compiled(x)[0], float(self.target)
         return value <= target if self.metric.at_most else value >= target
 
-    def _reachable(self, meets: np.ndarray) -> bool:
-        """Whether a usable value is among those that meet the target: at least one sequence, at most all heads."""
-        allowed = (GRID >= 1 if self.lever.whole else GRID > 0) & (self._ceiling() >= GRID)
-        edges = [x for x in (1.0 if self.lever.whole else None, self._ceiling()) if x and np.isfinite(x)]
-        return bool(meets[allowed].any() or any(self.meets(x * (1 - ROUNDING)) or self.meets(x) for x in edges))
-
-    def _ceiling(self) -> float:
-        if self.lever.name == "kv_heads":
-            return float(query_heads(self.deployment.model) or np.inf)
-        return 1.0 if self.lever.name == "utilisation" else np.inf
+    def _reachable(self) -> bool:
+        """Whether a usable value meets the target: at least one sequence, at most all of the time."""
+        least = 1 - ROUNDING if self.lever.whole else GRID[0]
+        most = 1.0 if self.lever.name == "utilisation" else GRID[-1]
+        return bool(self.meets(np.clip(GRID, least, most)).any())
 
     def _closed_form(self, low: float, high: float) -> Expr | None:
-        """The root of that branch which truly takes the target's value within the bracket."""
-        x = self.lever.symbol
-        for branch in branches(self.formula, x):
-            if any(part.has(x) for part in branch.atoms(floor, ceiling)):
-                return None
+        """The root, within the bracket, of a branch that is the whole formula there."""
+        for branch in branches(self.formula, self.lever.symbol):
             try:
-                equation = Poly(fraction(together(branch - self.target))[0], x)
-            except PolynomialError:
+                equation = Poly(fraction(together(branch - self.target))[0], self.lever.symbol)
+            except PolynomialError:  # it has steps
                 return None
-            if not 0 < equation.degree() <= CLOSED_DEGREE:
-                if equation.degree() > CLOSED_DEGREE:
-                    return None
-                continue
-            for root in sympy_solve(equation.as_expr(), x):
+            if equation.degree() > CLOSED_DEGREE:
+                return None
+            for root in sympy_solve(equation):
                 value = float(root)
-                if low * (1 - ROUNDING) <= value <= high * (1 + ROUNDING) and self._takes_target(root, branch):
+                inside = low * (1 - ROUNDING) <= value <= high * (1 + ROUNDING)
+                if inside and isclose(self.value(value), float(self.target), rel_tol=1e-12):
                     return root
         return None
 
-    def _takes_target(self, root: Expr, branch: Expr) -> bool:
-        """Whether the whole formula equals the branch there, to 20 digits."""
-        x = self.lever.symbol
-        whole, part = (e.subs(x, root).evalf(30) for e in (self.formula, branch))
-        return abs(whole - part) <= Rational(1, 10**20) * abs(part)
-
     def _bracketed(self, low: float, high: float) -> float:
         bisect = needed("scipy.optimize", "a root without a closed form", "studies").bisect
-        side = lambda x: 1.0 if bool(self.meets(x)) == self.below_meets else -1.0  # noqa: E731
-        return float(bisect(side, low, high, xtol=low * 1e-15, rtol=1e-15, maxiter=200))
+        return float(bisect(lambda x: self.meets(x) - 0.5, low, high, xtol=low * 1e-15))
 
     def solution(self) -> Solution:
         """The root in the reader's unit, and what can be had."""
@@ -219,7 +205,7 @@ class _Crossing:
         """
         most = self.root * (1 + ROUNDING)
         if self.lever.name == "kv_heads" and (heads := query_heads(self.deployment.model)):
-            return max(n for n in range(1, heads + 1) if heads % n == 0 and n <= most)
+            return max(n for n in divisors(heads) if n <= most)
         if self.lever.whole:
             return self._whole()
         if self.lever.name.endswith("_bits"):
@@ -231,9 +217,10 @@ class _Crossing:
         """The nearest count; a batch that groups or stages share counts in multiples of them."""
         spread = self.deployment.parallel
         ways = spread.data * spread.pipeline if self.lever.name == "batch" else 1
-        slack = ROUNDING * max(1.0, self.root / ways)
+        each = self.root / ways
         if not self.below_meets:
-            return ways * max(1, int(np.ceil(self.root / ways - slack)))
-        if self.root / ways + slack < 1:
+            return ways * int(np.ceil(each * (1 - ROUNDING)))
+        most = int(np.floor(each * (1 + ROUNDING)))
+        if not most:
             raise CostModelError(f"no batch meets {self.says}: {ways} share it, and {ways} sequences are too many")
-        return ways * int(np.floor(self.root / ways + slack))
+        return ways * most
