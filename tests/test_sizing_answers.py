@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from sympy import Max, Min, Rational
+from sympy import Max, Min, Rational, ceiling, floor
 
 from costmodel import (
     Accelerator,
@@ -26,7 +26,7 @@ from costmodel import (
 from costmodel.layers import Attention, Mlp
 from costmodel.model import Block
 from costmodel.parallel import Parallel
-from costmodel.sizing.branches import branches
+from costmodel.sizing.branches import binding_branch, branches
 from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
 from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
@@ -615,3 +615,87 @@ def test_what_a_forecast_asks_for() -> None:
     assert forecast.decode(4, 5, generated=8).seconds_per_token > forecast.decode(4, 5).seconds_per_token
     with pytest.raises(CostModelError, match=r"^generated \(10\) leaves no prompt in an average context of 5$"):
         forecast.decode(4, 5, generated=10)
+
+
+def test_a_sweep_of_names_passes_everything_on() -> None:
+    for weights in ("int4", ["int4", "bf16"]):
+        found = D.sweep(weights=weights, metrics=["memory"], batch=[1, 2], chunks=1)
+        assert list(found.data_vars) == ["memory"]
+        assert found.memory.chunks is not None
+    assert (found.memory.attrs, found.batch.attrs) == (
+        {"units": "byte", "long_name": METRICS["memory"].meaning}, {"units": "sequences"},
+    )  # fmt: skip
+    told = about(D)
+    assert found.attrs == {key: told[key] for key in told if key != "weights"}
+    assert (found.weights.name, found.weights.values.tolist()) == ("weights", ["int4", "bf16"])
+    for bad, sentence in (
+        ({"weights": 3j}, "weights must be a sequence, such as [3j], got 3j"),
+        ({"batch": [[1, 2], [3, 4]]}, "batch must be a number or a sequence of numbers, got [[1, 2], [3, 4]]"),
+    ):
+        with pytest.raises(CostModelError) as error:
+            D.sweep(**bad)
+        assert str(error.value) == sentence
+
+
+def test_a_share_of_a_batch_grows_from_where_it_stands() -> None:
+    """Six sequences over four stages are two at a time: their caches weigh as two, not as one and a half."""
+    d = Deployment(LLAMA.model, H100, parallel=Parallel(pipeline=4))
+    step = lambda width: replace(d, cache=Fraction(width)).decode(6, 8192).seconds_per_token  # noqa: E731
+    slope = (step(2.02) - step(1.98)) / (0.02 * step(2))
+    assert d.elasticities(6, 8192)["cache_bits"] == pytest.approx(slope, rel=1e-9)
+
+
+def test_a_model_without_heads_has_the_other_levers() -> None:
+    found = Deployment(load("mamba-2.8b-hf"), H100, weights="bf16").elasticities(metric="dollars_per_million", price=3)
+    assert set(LEVERS) - set(found.levers) == {"kv_heads", "interconnect"}
+    assert found["price"] == 1
+
+
+def test_arguments_of_a_deployment_are_named() -> None:
+    for ask, sentence in (
+        (lambda: D.prefill(0), "prompt must be a whole number, at least 1, got 0"),
+        (lambda: D.prefill(1, 0), "batch must be a whole number, at least 1, got 0"),
+        (lambda: D.decode(0, 1), "batch must be a whole number, at least 1, got 0"),
+        (lambda: D.decode(1, 0), "context must be a whole number, at least 1, got 0"),
+        (lambda: D.largest_batch(0), "context must be a whole number, at least 1, got 0"),
+        (lambda: D.longest_context(0), "batch must be a whole number, at least 1, got 0"),
+    ):
+        with pytest.raises(CostModelError) as error:
+            ask()
+        assert str(error.value) == sentence
+
+
+def test_the_largest_batch_is_exact_beyond_what_floats_hold() -> None:
+    many = 5 * 10**7
+    short = replace(CARD, capacity=2 * 10**9 + many * 2 * 10**9 - 1)  # a byte short: as a float it is `many` in full
+    assert Deployment(MODEL, short).largest_batch(1000) == many - 1
+    nothing_cached = Deployment(load("mamba-2.8b-hf"), replace(CARD, capacity=10**9), weights="bf16")
+    assert nothing_cached.largest_batch(1000) == 0
+
+
+def test_the_branch_that_binds() -> None:
+    assert binding_branch(Min(2 * B, S), {B: 1, S: 4}) == (2 * B, False)
+    assert binding_branch(Max(2 * B, S), {B: 1, S: 4}) == (S, False)
+    assert binding_branch(ceiling(B / 8), {B: 4}) == (1, False)
+    assert binding_branch(floor(B / 8) + S, {B: 9, S: 4}) == (S + 1, False)
+    for size in (10**6, Rational(1, 10**6)):
+        point = {B: size, S: size * (1 + Rational(1, 2 * 10**12))}  # closer than what counts as a tie
+        assert binding_branch(Max(B, S), point)[1]
+        assert not binding_branch(Max(B, S), point | {S: size * (1 + Rational(2, 10**12))})[1]
+
+
+def test_the_textbook_counts_every_prompt_and_moves_the_weights() -> None:
+    one, two = (replace(D, textbook=True).prefill(1000, batch) for batch in (1, 2))
+    assert (one.flops, two.flops, two.bytes) == (2 * 10**9 * 1000, 2 * 10**9 * 2000, 2 * 10**9)
+    assert (two.peak, two.bandwidth, two.seconds) == (10**14, 10**12, 0.04)
+    assert (D.decode(3, 999).batch, D.decode(3, 999).context) == (3, 999)
+
+
+def test_a_forecast_of_prompts_counts_every_token() -> None:
+    forecast = Deployment(LLAMA.model, H100, calibrated=True, parallel=Parallel(tensor=4))
+    two, long, one = (forecast.prefill(*asked).parts for asked in ((1000, 2), (2000, 1), (1000, 1)))
+    assert two["link"] == long["link"] == pytest.approx(2 * one["link"])
+    assert two["sequences"] == pytest.approx(2 * long["sequences"])
+    with pytest.raises(CostModelError) as error:
+        LLAMA.decode(1, 100, generated=5)
+    assert str(error.value) == "generated changes a forecast alone; give calibrated=True, or leave it out"

@@ -96,7 +96,7 @@ def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     return step.bound
 
 
-def elasticities(deployment: Deployment, name: str = "latency", **where: Any) -> Elasticities:
+def elasticities(deployment: Deployment, name: str, **where: Any) -> Elasticities:
     """The elasticity of a metric to every lever that occurs in it or could; levers without effect stand at 0.
 
     Parameters

@@ -73,7 +73,7 @@ def sweep(deployment: Deployment, *, metrics: Sequence[str] = DEFAULT, chunks: i
     if not options or (chosen in FORMATS_OF and not all(isinstance(one, str | Real) for one in options)):
         raise CostModelError(f"{chosen} must be a name or a sequence of names, got {axes[chosen]!r}")
     parts = [sweep(_set(deployment, chosen, one), metrics=metrics, chunks=chunks, **rest) for one in options]
-    axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen, name=chosen)
+    axis = xarray.DataArray([_called(chosen, one) for one in options], dims=chosen)
     found = xarray.concat(parts, dim=axis, data_vars="all", coords="minimal", compat="equals", join="exact",
                           combine_attrs="drop_conflicts")  # fmt: skip
     order = [name for name in axes if name in found.dims]
@@ -100,11 +100,10 @@ def _called(axis: str, value: Any) -> str:
 def about(deployment: Deployment) -> dict[str, str | float | int]:
     """The deployment in attributes that any file format holds."""
     d = deployment
-    width = lambda value: value if isinstance(value, str) else str(value)  # noqa: E731
     return {
         "model": d.model.name, "accelerator": d.accelerator.name, "devices": paid_devices(d) * d.parallel.replicas,
-        "weights": width(d.model.stored_dtype() if d.weights is None else d.weights), "cache": width(d.cache),
-        "activations": width(d.activations), "compute": d.compute, "reserve": float(d.reserve),
+        "weights": str(d.model.stored_dtype() if d.weights is None else d.weights), "cache": str(d.cache),
+        "activations": str(d.activations), "compute": d.compute, "reserve": float(d.reserve),
         "parallel": spread_words(d.parallel),
         "method": "textbook" if d.textbook else "calibrated" if d.calibrated else "roofline",
     }  # fmt: skip
@@ -120,7 +119,7 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
         _ = replace(d, model=with_kv_heads(d.model, int(heads))).part  # refuses heads that the model cannot have
     axes = list(values)  # a single number is an axis of one point, so that it is computed like any other
     use = Use()
-    symbols = {LEVERS[name].symbol: value.reshape(-1) / LEVERS[name].scale for name, value in values.items()}
+    symbols = {LEVERS[name].symbol: np.atleast_1d(value) / LEVERS[name].scale for name, value in values.items()}
     turned = [LEVERS[name] for name in axes]
     for name in ALWAYS_OPEN:
         if name not in values and LEVERS[name].now(d, use) is not None:
@@ -138,7 +137,7 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
             attrs = {"units": METRICS[name].unit, "long_name": METRICS[name].meaning}
             found[name] = xarray.Variable(dims, array, attrs)
     coords = {
-        name: xarray.Variable((name,), value.reshape(-1), {"units": LEVERS[name].unit})
+        name: xarray.Variable((name,), np.atleast_1d(value), {"units": LEVERS[name].unit})
         for name, value in values.items()
     }
     swept = xarray.Dataset({name: found[name] for name in metrics}, coords, about(d))
@@ -148,7 +147,7 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
 def _checked(turned: Lever, value: object) -> np.ndarray:
     """Numbers above 0 along at most one axis, whole where they count something."""
     try:
-        array = np.asarray(list(value) if isinstance(value, range) else value)
+        array = np.asarray(value)
     except ValueError:  # rows of several lengths
         array = np.empty(0)
     if array.ndim > 1 or array.dtype.kind not in "iuf" or not array.size:
