@@ -112,7 +112,7 @@ def test_no_plan_lists_the_reasons() -> None:
         plan(LLAMA.model, Slo(latency=0.001), Load(1, 100, 100), prices={"l40s": 1})
     with pytest.raises(CostModelError, match=r"needs \d+ devices, 1 can be had"):
         plan(LLAMA.model, Slo(), Load(100, 1000, 1000), prices={"l40s": 1}, most_devices=1)
-    with pytest.raises(CostModelError, match="no accelerator was given a price"):
+    with pytest.raises(CostModelError, match="^nothing meets the SLO: no accelerator was given a price$"):
         plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={})
     for share in (0, 1.5):
         with pytest.raises(CostModelError, match=f"utilisation must be above 0 and at most 1, got {share}"):
@@ -136,6 +136,8 @@ def test_no_plan_lists_the_reasons() -> None:
         ({"shardings": 2}, r"shardings must be a sequence, such as \[2\], got 2"),
         ({"shardings": [0]}, "tensor must be a whole number from 1 to .*, got 0"),
         ({"utilisation": "half"}, "utilisation must be above 0 and at most 1, got 'half'"),
+        ({"utilisation": symbols.utilisation}, "^utilisation must be a number from 0 to 1, got utilisation$"),
+        ({"prices": {"l40s": 1e50}}, r"^the price of l40s must be a number from 0 to 1e\+45, got 1e\+50$"),
         ({"reserve": symbols.utilisation}, "a plan needs numbers throughout"),
         ({"most_devices": 0}, "most_devices must be an integer of at least 1, got 0"),
     ],
