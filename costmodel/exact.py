@@ -105,7 +105,8 @@ def whole(value: Number, what: str, at_least: int = 1, limit: int = 2**63) -> Nu
         return value
     if checks.is_whole(value, at_least, limit):
         return int(value)
-    wanted = f"a whole number from {at_least} to {limit:,}" if limit < 2**63 else f"a whole number, at least {at_least}"
+    capped = limit < 2**63 or checks.is_whole(value, at_least)
+    wanted = f"a whole number from {at_least} to {limit:,}" if capped else f"a whole number, at least {at_least}"
     raise CostModelError(f"{what} must be {wanted}, got {value!r}")
 
 

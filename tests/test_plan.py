@@ -112,7 +112,7 @@ def test_no_plan_lists_the_reasons() -> None:
         plan(LLAMA.model, Slo(latency=0.001), Load(1, 100, 100), prices={"l40s": 1})
     with pytest.raises(CostModelError, match=r"needs \d+ devices, 1 can be had"):
         plan(LLAMA.model, Slo(), Load(100, 1000, 1000), prices={"l40s": 1}, most_devices=1)
-    with pytest.raises(CostModelError, match="^nothing meets the SLO: no accelerator was given a price$"):
+    with pytest.raises(CostModelError, match=r"^nothing meets the SLO: no accelerator was given a price$"):
         plan(LLAMA.model, Slo(), Load(1, 100, 100), prices={})
     for share in (0, 1.5):
         with pytest.raises(CostModelError, match=f"utilisation must be above 0 and at most 1, got {share}"):

@@ -669,6 +669,9 @@ def test_the_largest_batch_is_exact_beyond_what_floats_hold() -> None:
     many = 5 * 10**7
     short = replace(CARD, capacity=2 * 10**9 + many * 2 * 10**9 - 1)  # a byte short: as a float it is `many` in full
     assert Deployment(MODEL, short).largest_batch(1000) == many - 1
+    vast = Deployment(MODEL, replace(CARD, capacity=2**62 * 2 * 10**9))
+    assert (vast.largest_batch(1000), vast.longest_context(1)) == (2**62 - 1, None)
+    assert Deployment(MODEL, replace(CARD, capacity=2**63 * 10**9 + 2 * 10**9)).largest_batch(1000) is None
     nothing_cached = Deployment(load("mamba-2.8b-hf"), replace(CARD, capacity=10**9), weights="bf16")
     assert nothing_cached.largest_batch(1000) == 0
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from costmodel.hardware import Accelerator
     from costmodel.parallel import Parallel
 
-FOREVER = 2**62  # a context no machine holds: what still fits there is unbounded
+FOREVER = 2**62  # a batch or context that no machine holds: what still fits there is unbounded
 
 
 class Memory:
@@ -162,7 +162,7 @@ class Memory:
         return "weights" if self.weight_bytes > self.usable_bytes else "cache"
 
     def largest_batch(self, context: int) -> int | None:
-        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if nothing is cached.
+        """data·⌊(capacity·(1 − reserve) − weights)/cache per sequence⌋, at least 0; None if unbounded.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Memory:
 
         Returns
         -------
-        sequences of one replica [sequence]; None for as many as one likes
+        sequences of one replica [sequence]; None for as many as one likes, as where nothing is cached
 
         Raises
         ------
@@ -188,7 +188,8 @@ class Memory:
         per_sequence = self.cache_bytes(whole(context, "context"))
         if per_sequence == 0:
             return None if self.wall(1, context) is None else 0
-        return max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence)) * self.parallel.data
+        most = max(0, int((self.usable_bytes - self.weight_bytes) // per_sequence)) * self.parallel.data
+        return most if most < FOREVER else None
 
     def longest_context(self, batch: int) -> int | None:
         """The most tokens per sequence that memory holds at this batch, at least 0; None if unbounded.

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from decimal import Decimal
 from math import inf, nan
 from pathlib import Path
@@ -195,3 +196,11 @@ def test_sweeps_over_an_axis_that_changes_nothing(capsys: pytest.CaptureFixture)
     head, *rows = capsys.readouterr().out.split()
     assert (head, len(rows)) == ("price,latency", 2)
     assert rows[0].split(",")[1] == rows[1].split(",")[1]
+
+
+def test_a_capacity_beyond_any_batch_is_no_limit() -> None:
+    """The answer was 1.9e24 sequences, a batch that every other question refuses."""
+    vast = Deployment(load("mixtral-8x7b"), replace(H100, capacity=10**30), parallel=Parallel(tensor=8, data=2))
+    assert vast.largest_batch(64) is None
+    with pytest.raises(CostModelError, match=r"^batch must be a whole number from 0 to 9,223,372,.*, got 19073"):
+        vast.fits(1907348632812499999988476, 64)
