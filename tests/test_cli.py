@@ -547,3 +547,17 @@ def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch: pytest.Monk
 def test_a_share_of_one_is_all_of_the_time(command: Command) -> None:
     asked = ("what-if", *SIZE[1:], "--price", "2")
     assert command(*asked, "--utilisation", "1.0") == command(*asked)
+
+
+def test_size_says_what_is_multiplied_in(command: Command) -> None:
+    fp8 = ("size", "llama-3-8b", "--on", "h100-sxm", "--weights", "fp8")
+    assert "arithmetic bf16" in command(*fp8)
+    bound = command(*fp8, "--compute", "fp8")
+    forecast = command(*fp8, "--calibrated")
+    for text in (bound, forecast):
+        assert "weights fp8, cache bf16, arithmetic fp8" in text
+        assert "ridge 590.7" in text
+    first = [json.loads(command(*fp8, *more, "--json"))["ttft_s"] for more in (("--compute", "fp8"), ("--calibrated",))]
+    assert first[0] < first[1]  # the bound of the same arithmetic is never beaten
+    assert main([*fp8, "--compute", "fp7"]) == 2
+    assert main([*fp8, "--compute", "fp8", "--calibrated"]) == 2

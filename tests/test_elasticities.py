@@ -176,3 +176,44 @@ def test_the_ranking_shows_itself_in_a_notebook() -> None:
     found = LLAMA.elasticities(batch=1, context=1024)
     assert found._repr_html_() == found.table()._repr_html_()
     assert found._repr_html_().count("<tr>") > 3
+
+
+@pytest.mark.parametrize("tensor", [1, 2])
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "int8", "int4"])
+@pytest.mark.parametrize("hardware", ["h100-sxm", "rtx-4090", "l40s", "a100-sxm-80gb", "t4"])
+def test_levers_of_a_forecast_start_from_the_forecast(hardware: str, weights: str, tensor: int) -> None:
+    """Its arithmetic is that which such weights get: the peak that is turned, swept or solved for is that one's."""
+    spread = Parallel(tensor=tensor)
+    d = Deployment(LLAMA.model, accelerator(hardware), weights=weights, calibrated=True, parallel=spread)
+    first, step = d.prefill(1000), d.decode(64, 1000)
+    assert first.peak == step.timing.peak == d.peak == LEVERS["peak"].now(d, Use())
+    for metric, seconds in (("ttft", first.seconds), ("latency", step.seconds_per_token)):
+        assert d.elasticities(64, 1000, metric=metric).value == pytest.approx(seconds, rel=1e-14)
+        swept = d.sweep(batch=64, context=1000, metrics=[metric])[metric]
+        assert float(swept) == pytest.approx(seconds, rel=1e-14)
+    assert d.solve("peak", ttft=first.seconds, prompt=1000) == pytest.approx(d.peak)
+    assert first.seconds >= first.compute_seconds  # no faster than its own arithmetic allows
+
+
+def test_the_arithmetic_of_a_forecast() -> None:
+    made = lambda name, weights, **more: Deployment(  # noqa: E731
+        LLAMA.model, accelerator(name), weights=weights, calibrated=True, **more
+    )
+    cards = ("h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb")
+    assert [made(card, "fp8").arithmetic for card in cards] == ["fp8", "int8", "fp16"]
+    assert [made("h100-sxm", bits).arithmetic for bits in ("bf16", "int4")] == ["bf16", "bf16"]
+    assert made("t4", "bf16").arithmetic == Deployment(LLAMA.model, accelerator("t4")).arithmetic == "fp16"
+    assert made("rtx-4090", "int4").peak == accelerator("rtx-4090").fp16_accumulate
+    assert made("h100-sxm", "fp8").decode(1, 1000).timing.ridge == accelerator("h100-sxm").ridge("fp8")
+    assert made("h100-sxm", "fp8", parallel=Parallel(tensor=4)).peak == accelerator("h100-sxm").peak("fp8")
+    assert Deployment(LLAMA.model, accelerator("h100-sxm"), weights="fp8").peak == accelerator("h100-sxm").peak()
+
+
+def test_the_links_of_a_forecast_are_not_turned() -> None:
+    """Their constants belong to kinds of links: it was a TypeError of a relation without a truth value."""
+    d = Deployment(LLAMA.model, accelerator("h100-sxm"), calibrated=True, parallel=Parallel(tensor=4))
+    assert "interconnect" not in d.elasticities(64, 1000).levers
+    with pytest.raises(CostModelError, match=r"^interconnect cannot be turned in a calibrated forecast: its constants"):
+        d.solve("interconnect", latency=0.02)
+    with pytest.raises(CostModelError, match=r"^calibrated needs an interconnect in numbers: its constants"):
+        d.sweep(interconnect=[1e9, 1e11])

@@ -29,7 +29,8 @@ from costmodel.parallel import Parallel
 from costmodel.sizing.branches import binding_branch, branches
 from costmodel.sizing.choice import Choice, Plan
 from costmodel.sizing.elasticities import Elasticities
-from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, kv_heads, lever, metric, query_heads, with_kv_heads
+from costmodel.sizing.heads import kv_heads, query_heads, with_kv_heads
+from costmodel.sizing.levers import LEVERS, METRICS, Lever, Use, lever, metric
 from costmodel.sizing.money import dollars, dollars_per_million, joules_per_token
 from costmodel.sizing.pareto import point
 from costmodel.sizing.plan import busy_seconds

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from costmodel import CostModelError, Deployment, accelerator, load, stated_model
 from costmodel.exact import exact
 from costmodel.parallel import Parallel
-from costmodel.sizing.levers import LEVERS, METRICS, Use, formula, with_kv_heads
+from costmodel.sizing.heads import with_kv_heads
+from costmodel.sizing.levers import LEVERS, METRICS, Use, formula
 from costmodel.symbols import S
 from tests.test_sizing import H100, LLAMA
 

@@ -83,15 +83,20 @@ class Setting:
         return self.weight_bits + 0.5 if self.weight_bits <= 4 else self.weight_bits
 
     @property
+    def arithmetic(self) -> str | None:
+        """The dtype that such weights are multiplied in; None where the device has no peak on record for any."""
+        names = {"8": ("fp8", "int8"), "fp4": ("fp4",)}.get(self.precision, ())
+        return next((name for name in (*names, "bf16", "fp16") if name in self.accelerator.peaks), None)
+
+    @property
     def peak(self) -> Number | None:
-        """Dense peak of all devices in the arithmetic that is used [FLOP/s]; None if not on record.
+        """Dense peak of all devices in that arithmetic [FLOP/s]; None if not on record.
 
         4-bit weights are widened to 16 bits, whose products kernels add up in 16 bits where that is faster.
         """
-        names = {"8": ("fp8", "int8"), "fp4": ("fp4",)}.get(self.precision, ())
-        peaks = self.accelerator.peaks
-        peak = next((peaks[name] for name in (*names, "bf16", "fp16") if name in peaks), None)
-        return (self.accelerator.fp16_accumulate or peak) if self.precision == "4" else peak
+        if self.precision == "4" and self.accelerator.fp16_accumulate:
+            return self.accelerator.fp16_accumulate
+        return self.accelerator.peaks.get(self.arithmetic or "")
 
     @property
     def fast(self) -> bool:

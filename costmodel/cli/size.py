@@ -33,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free (default 0)"
     )
     parser.add_argument(
+        "--compute", default="bf16", metavar="DTYPE",
+        help="what is multiplied in: fp8 where weights and activations both are (default bf16)",
+    )  # fmt: skip
+    parser.add_argument(
         "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
     )
     add_parallel(parser)
@@ -100,6 +104,7 @@ def run(options: argparse.Namespace) -> None:
         parallel=parallel(options),
         textbook=options.textbook,
         calibrated=options.calibrated,
+        compute=options.compute,
     )
     prompt = options.prompt or options.context
     found = answer(deployment, options.batch, options.context, prompt)
@@ -125,7 +130,6 @@ def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context:
     """The sizing as lines for a person."""
     model, device = deployment.model, deployment.accelerator
     weights = format_name(deployment.weights or model.stored_dtype())
-    computed = device.peak_dtype(deployment.compute)
     verdict = {
         None: "fits",
         "weights": "does not fit: the weights alone are too large",
@@ -140,7 +144,7 @@ def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context:
     memory, in_all = ("memory/device", " in all") if spread.shards else ("memory", "")
     lines = [
         f"{model.name} on {_spread(deployment)}{device.name}: "
-        f"weights {weights}, cache {deployment.cache}, arithmetic {computed}",
+        f"weights {weights}, cache {deployment.cache}, arithmetic {deployment.arithmetic}",
         f"batch {batch:,}, context {context:,}, prompt {prompt:,} ({how})",
         "",
         f"{memory:<17}{with_prefix(found['memory_bytes'], 'B')} of {with_prefix(device.capacity, 'B')}{reserved}: "
@@ -161,6 +165,6 @@ def in_words(deployment: Deployment, found: dict[str, Any], batch: int, context:
         notes.append(f"the model was made for contexts up to {model.positions:,}")
     if deployment.calibrated:
         notes.append(f"a forecast: {found['forecast_error']}")
-    if computed != deployment.compute:
-        notes.append(f"{device.name} has no {deployment.compute} units: timed at its {computed} peak")
+    elif deployment.arithmetic != deployment.compute:
+        notes.append(f"{device.name} has no {deployment.compute} units: timed at its {deployment.arithmetic} peak")
     return "\n".join([*lines, *(f"note: {note}" for note in notes)])

@@ -7,7 +7,7 @@ if tokens choose independently and evenly.
 from dataclasses import dataclass, field, replace
 
 from costmodel.common.errors import CostModelError
-from costmodel.exact import Number, is_plain
+from costmodel.exact import Number, is_plain, ratio
 from costmodel.layers._layer import Layer
 from costmodel.layers.mlp import Mlp
 from costmodel.operation import Op, Tensor
@@ -35,7 +35,7 @@ def distinct_experts(experts: Number, active: Number, tokens: Number) -> Number:
     >>> distinct_experts(8, 2, 1), distinct_experts(8, 2, 2), round(distinct_experts(8, 2, 16), 3)
     (2.0, 3.5, 7.92)
     """
-    return experts * (1 - (1 - active / experts) ** tokens)
+    return experts * (1 - (1 - ratio(active, experts)) ** tokens)  # exact shares of 10⁹ tokens would be 10⁹ digits
 
 
 @dataclass(frozen=True)

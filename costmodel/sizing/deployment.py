@@ -7,7 +7,6 @@ from typing import Any
 
 from sympy import Expr
 
-from costmodel.calibration import Setting
 from costmodel.common.checks import is_real
 from costmodel.common.errors import CostModelError
 from costmodel.exact import Number, whole
@@ -16,7 +15,8 @@ from costmodel.model import Model
 from costmodel.ops import Ledger
 from costmodel.parallel import ONE_DEVICE, Parallel
 from costmodel.roofline import Timing, timing
-from costmodel.sizing.forecast import Forecast, forecast, interrupted, setting
+from costmodel.sizing.arithmetic import Arithmetic
+from costmodel.sizing.forecast import Forecast, forecast, interrupted
 from costmodel.sizing.memory import Memory
 from costmodel.sizing.questions import Questions
 from costmodel.sizing.steps import ComputeBound, Decode, MemoryBound
@@ -33,7 +33,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Deployment(Memory, Questions):
+class Deployment(Memory, Arithmetic, Questions):
     """A model on an accelerator.
 
     Parameters
@@ -48,13 +48,13 @@ class Deployment(Memory, Questions):
         counted, norms and biases left out; prefill time is 2·params·tokens/peak with the parameters a token uses
     calibrated : a forecast from constants fitted to published measurements, in place of the bound: True for average
         software, or the name of one, such as "vllm"; its `error` says how wrong it was on rows it had not seen. It
-        supposes the arithmetic that such weights get (fp8 where a device has it), which may be faster than `compute`
+        supposes the arithmetic that such weights get (fp8 where a device has it) in place of `compute`
 
     Raises
     ------
     CostModelError
-        for an argument of another kind, a reserve outside [0, 1), textbook and calibrated at once, and a spread that
-        textbook (one device) or calibrated (tensor and replicas) does not know
+        for an argument of another kind, a reserve outside [0, 1), textbook and calibrated at once, calibrated with a
+        `compute`, and a spread that textbook (one device) or calibrated (tensor and replicas) does not know
 
     Examples
     --------
@@ -85,6 +85,8 @@ class Deployment(Memory, Questions):
                 raise CostModelError(f"{name} must be {words}, got {getattr(self, name)!r}")
         if self.textbook and self.calibrated:
             raise CostModelError("textbook and calibrated are two answers to one question; ask for one of them")
+        if self.calibrated and self.compute != "bf16":
+            raise CostModelError(f"calibrated supposes the arithmetic that its weights get; leave out {self.compute!r}")
         if self.calibrated and (self.parallel.data, self.parallel.pipeline) != (1, 1):
             raise CostModelError(f"calibrated knows tensor parallelism and replicas, got {self.parallel}")
         if not isinstance(reserve := self.reserve, Expr) and not (is_real(reserve) and 0 <= reserve < 1):
@@ -132,13 +134,8 @@ class Deployment(Memory, Questions):
         talk = self.parallel.communication_seconds(ledger, self.accelerator)
         return replace(alone, communication_seconds=talk, hidden=self.parallel.hidden)
 
-    @cached_property
-    def _setting(self) -> Setting:
-        several = self.accelerator if self.parallel.tensor == 1 else self.accelerator.times(self.parallel.tensor)
-        return setting(several, self.widths, self.calibrated)
-
     def _forecast(self, bound: Timing, ledger: Ledger, sequences: Number, tokens: Number) -> Forecast:
-        return forecast(bound, self.model, ledger, self._setting, sequences, tokens)
+        return forecast(replace(bound, peak=self.peak), self.model, ledger, self._setting, sequences, tokens)
 
     def decode(self, batch: Number = B, context: Number = S, *, generated: Number | None = None) -> Decode:
         """One decode step: latency, throughput, what binds, memory.
@@ -170,11 +167,9 @@ class Deployment(Memory, Questions):
         if generated is not None and not self.calibrated:
             raise CostModelError("generated changes a forecast alone; give calibrated=True, or leave it out")
         batch, context = whole(batch, "batch"), whole(context, "context")
-        memory, device = self.memory_bytes(batch, context), self.accelerator
+        memory = self.memory_bytes(batch, context)
         if self.textbook:
-            step: Timing = MemoryBound(
-                2 * self.used_params * batch, memory, device.peak(self.compute), device.bandwidth
-            )
+            step: Timing = MemoryBound(2 * self.used_params * batch, memory, self.peak, self.accelerator.bandwidth)
         else:
             step = self._timing(self.decode_ledger(batch, context))
             if self.calibrated:
@@ -209,7 +204,7 @@ class Deployment(Memory, Questions):
         prompt, batch = whole(prompt, "prompt"), whole(batch, "batch")
         if self.textbook:
             flops, moved = 2 * self.used_params * batch * prompt, self.weight_bytes
-            return ComputeBound(flops, moved, self.accelerator.peak(self.compute), self.accelerator.bandwidth)
+            return ComputeBound(flops, moved, self.peak, self.accelerator.bandwidth)
         share = self.parallel.share(batch, self.parallel.data)
         found = self._timing(self.part.prefill(share, prompt).sized(self.widths))
         if self.calibrated:

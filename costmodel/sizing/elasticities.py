@@ -15,7 +15,7 @@ from costmodel.common.errors import CostModelError
 from costmodel.exact import exact, is_open
 from costmodel.sizing.branches import TIE, binding_branch, without_steps
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import LEVERS, Lever, Metric, Use, formula, metric, used
+from costmodel.sizing.levers import Lever, Metric, Use, formula, metric, turnable, used
 from costmodel.symbols import B
 from costmodel.tables import Table
 
@@ -74,18 +74,6 @@ class Elasticities:
         return self.table()._repr_html_()
 
 
-def _turnable(deployment: Deployment, use: Use) -> list[Lever]:
-    """Those levers that this deployment has."""
-    found = []
-    for one in LEVERS.values():
-        try:
-            if one.now(deployment, use) is not None:
-                found.append(one)
-        except CostModelError:  # no key/value heads, or several kinds of them
-            continue
-    return found
-
-
 def _bound(name: str, deployment: Deployment, use: Use, tie: bool) -> str:
     if name == "memory":
         return ""
@@ -117,7 +105,7 @@ def elasticities(deployment: Deployment, name: str, **where: Any) -> Elasticitie
         for a symbol, a metric that is 0, and dollars without a price
     """
     wanted, use = metric(name), used(**where)
-    levers = _turnable(deployment, use)
+    levers = turnable(deployment, use)
     at = {one.symbol: exact(one.now(deployment, use)) for one in levers}
     for one in levers:
         if is_open(at[one.symbol]):

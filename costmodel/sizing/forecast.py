@@ -59,10 +59,13 @@ def setting(accelerator: Accelerator, widths: Widths, software: str | bool) -> S
     Raises
     ------
     CostModelError
-        when a width is a symbol: constants were fitted to formats; for software of no known family
+        when a width or the interconnect is a symbol: constants were fitted to formats and kinds of links; for software
+        of no known family
     """
     if not is_plain(widths.weight, widths.cache):
         raise CostModelError("calibrated needs formats of known size; give weights and cache as formats, such as 'fp8'")
+    if not is_plain(0 if accelerator.interconnect is None else accelerator.interconnect):
+        raise CostModelError("calibrated needs an interconnect in numbers: its constants belong to kinds of it")
     name = AVERAGE if isinstance(software, bool) else software
     found = engine(name)
     if found.family == AVERAGE != name:

@@ -7,8 +7,8 @@ from sympy import Expr, Symbol, sympify
 
 from costmodel.common.errors import CostModelError, unknown_name
 from costmodel.exact import Number, amount, exact, whole
-from costmodel.model import Block, Model
 from costmodel.sizing.deployment import Deployment
+from costmodel.sizing.heads import kv_heads, with_kv_heads
 from costmodel.sizing.money import HOUR, checked_utilisation, input_dollars, joules_per_token, output_dollars
 from costmodel.symbols import (
     B,
@@ -120,46 +120,18 @@ def _with_accelerator(d: Deployment, **figures: Number) -> Deployment:
 
 
 def _peaked(d: Deployment, use: Use) -> tuple[Deployment, Use]:
-    return _with_accelerator(d, peaks={d.accelerator.peak_dtype(d.compute): peak}), use
+    either = (d.arithmetic, d.accelerator.peak_dtype(d.compute))  # a forecast's, and that of the bound beside it
+    return _with_accelerator(d, peaks=dict.fromkeys(either, peak), fp16_accumulate=None), use
 
 
 def _connected(d: Deployment, _: Use) -> Number | None:
+    if d.parallel.shards and d.calibrated:
+        raise CostModelError("interconnect cannot be turned in a calibrated forecast: its constants belong to kinds")
     return d.accelerator.interconnect if d.parallel.shards else None
 
 
 def _copied(d: Deployment, use: Use) -> tuple[Deployment, Use]:
     return replace(d, parallel=replace(d.parallel, replicas=replicas)), use
-
-
-def kv_heads(model: Model) -> Number:
-    """The key/value heads that every attention layer of a model has.
-
-    Raises
-    ------
-    CostModelError
-        where there are none, or they differ between layers
-    """
-    found = {layer.kv_heads for block, _ in model.blocks for layer in block.layers if hasattr(layer, "kv_heads")}
-    if len(found) != 1:
-        has = f"layers with {sorted(found)} of them" if found else "none"
-        raise CostModelError(f"kv_heads can be turned where all attention layers have the same; {model.name} has {has}")
-    return found.pop()
-
-
-def query_heads(model: Model) -> Number | None:
-    """N, where the layers state it."""
-    return next(
-        (x.heads for block, _ in model.blocks for x in block.layers if hasattr(x, "kv_heads") and hasattr(x, "heads")),
-        None,
-    )
-
-
-def with_kv_heads(model: Model, heads: Number) -> Model:
-    """The same model with other key/value heads."""
-    kv_heads(model)
-    turned = lambda layer: replace(layer, kv_heads=heads) if hasattr(layer, "kv_heads") else layer  # noqa: E731
-    blocks = tuple((Block(tuple(map(turned, block.layers)), block.name), count) for block, count in model.blocks)
-    return replace(model, blocks=blocks)
 
 
 LEVERS: dict[str, Lever] = {
@@ -171,7 +143,7 @@ LEVERS: dict[str, Lever] = {
         Lever("bandwidth", memory_bandwidth, "bandwidth", "byte/s",
               lambda d, use: (_with_accelerator(d, bandwidth=memory_bandwidth), use),
               lambda d, _: d.accelerator.bandwidth),
-        Lever("peak", peak, "peak", "FLOP/s", _peaked, lambda d, _: d.accelerator.peak(d.compute)),
+        Lever("peak", peak, "peak", "FLOP/s", _peaked, lambda d, _: d.peak),
         _stored("weight_bits", "weights", "weight", b_w),
         _stored("cache_bits", "cache", "cache", b_kv),
         _stored("activation_bits", "activations", "activation", b_a),
@@ -229,6 +201,18 @@ def metric(name: str) -> Metric:
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
     return METRICS[name]
+
+
+def turnable(deployment: Deployment, use: Use) -> list[Lever]:
+    """Those levers that this deployment has."""
+    found = []
+    for one in LEVERS.values():
+        try:
+            if one.now(deployment, use) is not None:
+                found.append(one)
+        except CostModelError:  # no key/value heads, or several kinds of them; constants of a forecast
+            continue
+    return found
 
 
 def opened(deployment: Deployment, use: Use, levers: Collection[Lever]) -> tuple[Deployment, Use]:

@@ -16,7 +16,8 @@ from costmodel.exact import LARGEST, amount, exact, is_open
 from costmodel.sizing.branches import branches, without_steps
 from costmodel.sizing.deployment import Deployment
 from costmodel.sizing.forbidden import forbidden
-from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, formula, lever, metric, query_heads
+from costmodel.sizing.heads import query_heads
+from costmodel.sizing.levers import METRICS, USES, Lever, Metric, Use, formula, lever, metric
 
 METHODS = ("auto", "closed form", "bracketed root")
 GRID = np.logspace(-15, 45, 1201)  # where a root is looked for: every quantity in SI units lies within

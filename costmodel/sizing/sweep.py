@@ -18,7 +18,8 @@ from costmodel.evaluate import compile_formulas
 from costmodel.hardware import Accelerator, accelerator
 from costmodel.parallel import Parallel
 from costmodel.sizing.deployment import Deployment
-from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, metric, with_kv_heads
+from costmodel.sizing.heads import with_kv_heads
+from costmodel.sizing.levers import ALIASES, LEVERS, METRICS, Lever, Use, formula, lever, metric, turnable
 from costmodel.sizing.money import checked_utilisation, paid_devices
 from costmodel.sizing.words import as_spread, several, spread_words
 
@@ -103,7 +104,7 @@ def about(deployment: Deployment) -> dict[str, str | float | int]:
     return {
         "model": d.model.name, "accelerator": d.accelerator.name, "devices": paid_devices(d) * d.parallel.replicas,
         "weights": str(d.model.stored_dtype() if d.weights is None else d.weights), "cache": str(d.cache),
-        "activations": str(d.activations), "compute": d.compute, "reserve": float(d.reserve),
+        "activations": str(d.activations), "compute": d.arithmetic, "reserve": float(d.reserve),
         "parallel": spread_words(d.parallel),
         "method": "textbook" if d.textbook else "calibrated" if d.calibrated else "roofline",
     }  # fmt: skip
@@ -121,10 +122,10 @@ def _numbers(d: Deployment, metrics: Sequence[str], chunks: int | None, given: M
     use = Use()
     symbols = {LEVERS[name].symbol: np.atleast_1d(value) / LEVERS[name].scale for name, value in values.items()}
     turned = [LEVERS[name] for name in axes]
-    for name in ALWAYS_OPEN:
-        if name not in values and LEVERS[name].now(d, use) is not None:
-            turned.append(LEVERS[name])
-            symbols[LEVERS[name].symbol] = np.asarray(float(LEVERS[name].now(d, use)))
+    for one in turnable(d, use):
+        if one.name in ALWAYS_OPEN and one.name not in values:
+            turned.append(one)
+            symbols[one.symbol] = np.asarray(float(one.now(d, use)))
     lengths = tuple(value.size for value in values.values())
     pieces = None if chunks is None else _chunk_shape(lengths, chunks)
     formulas = {name: formula(name, d, use, turned) for name in metrics}

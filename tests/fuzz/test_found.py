@@ -204,3 +204,10 @@ def test_a_capacity_beyond_any_batch_is_no_limit() -> None:
     assert vast.largest_batch(64) is None
     with pytest.raises(CostModelError, match=r"^batch must be a whole number from 0 to 9,223,372,.*, got 19073"):
         vast.fits(1907348632812499999988476, 64)
+
+
+def test_a_group_of_experts_reads_a_prompt_of_any_length() -> None:
+    """The share of experts left alone was an exact fraction to the power of the tokens: it did not end."""
+    spread = Parallel(data=8, expert=8)
+    d = Deployment(load("mixtral-8x7b"), H100, parallel=spread)
+    assert d.prefill(10**9).seconds > d.prefill(10**6).seconds
