@@ -45,9 +45,7 @@ def forbidden(
 def _what_binds(d: Deployment, use: Use, turned: Lever, wanted: Metric, target: float, best: float) -> str:
     device, used = opened(d, use, [turned])
     step = (
-        device.prefill(used.prompt_tokens)
-        if wanted.name == "ttft"
-        else device.decode(used.batch, used.context).timing
+        device.prefill(used.prompt_tokens) if wanted.name == "ttft" else device.decode(used.batch, used.context).timing
     )
     at = lambda x: float(x.subs(turned.symbol, best)) if isinstance(x, Expr) else float(x)  # noqa: E731
     alone = {
