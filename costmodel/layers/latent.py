@@ -28,7 +28,7 @@ class LatentAttention(Layer):
     query_latent : q, width of the queries' own latent [element]; None projects directly
     absorbed : attend to the latents themselves, with the up-projections moved into query and output; None does so where
         that takes no more FLOPs than expanding the cache, pairs·(2·C − H − U) ≤ (S − T)·C·(H + U): in a decode step and
-        in checking a few drafts, not in a prefill; where T is a symbol the cache is expanded
+        in checking a few drafts, not in a prefill; one token always does, and where T is a symbol the cache is expanded
 
     Examples
     --------
