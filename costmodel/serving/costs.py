@@ -87,7 +87,8 @@ class PassCosts:
     Raises
     ------
     CostModelError
-        for a textbook deployment, or a model whose pass does not split into what is shared and what each sequence adds
+        for a textbook or calibrated deployment, one spread by Parallel, or a model whose pass does not split into what
+        is shared and what each sequence adds
 
     Examples
     --------
@@ -99,9 +100,15 @@ class PassCosts:
     """
 
     def __init__(self, deployment: Deployment) -> None:
-        if deployment.textbook:
+        for name in ("textbook", "calibrated"):
+            if chosen := getattr(deployment, name):
+                raise CostModelError(
+                    f"serving is timed by the roofline; {name}={chosen!r} has no pass of prompts and tokens together"
+                )
+        if deployment.parallel.devices != 1:
             raise CostModelError(
-                "serving is timed by the roofline; textbook=True has no pass of prompts and tokens together"
+                "serving takes joined devices as one, accelerator.times(n), and copies as the `replicas` of simulate; "
+                f"got {deployment.parallel}"
             )
         self.deployment = deployment
         self._latents = _undecided(deployment.model)

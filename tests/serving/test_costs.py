@@ -11,6 +11,7 @@ from costmodel import Deployment, accelerator, load, presets, transformer
 from costmodel.common.errors import CostModelError
 from costmodel.layers import Attention, Mlp
 from costmodel.model import Block, Model
+from costmodel.parallel import Parallel
 from costmodel.passes import ForwardPass
 from costmodel.serving import PassCosts, interval_formulas
 from costmodel.serving.interval import crossover, interval, line_sum, steps_until, stretch
@@ -88,8 +89,12 @@ def test_a_mixed_pass_reads_the_weights_once(chunk: tuple[int, int], binds: str)
 
 
 def test_what_cannot_be_served_is_refused() -> None:
-    with pytest.raises(CostModelError, match=r"textbook=True has no pass"):
-        PassCosts(Deployment(load("8b"), H100, textbook=True))
+    for other, value in (("textbook", True), ("calibrated", True), ("calibrated", "vllm")):
+        with pytest.raises(CostModelError, match=rf"^serving is timed by the roofline; {other}={value!r} has no pass"):
+            PassCosts(Deployment(load("8b"), H100, **{other: value}))
+    for spread in (Parallel(tensor=2), Parallel(pipeline=2), Parallel(replicas=2)):
+        with pytest.raises(CostModelError, match=r"^serving takes joined devices as one, accelerator.times\(n\), and"):
+            PassCosts(Deployment(load("8b"), H100, parallel=spread))
     with pytest.raises(CostModelError, match=r"serving needs numbers; .* have no value"):
         PassCosts(Deployment(transformer(), H100))
 
