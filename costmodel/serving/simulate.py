@@ -71,7 +71,8 @@ def simulate(
     ------
     CostModelError
         for replicas that are not whole and above 0, replicas that prefill under a policy without any, weights that do
-        not fit, a deployment that is textbook, calibrated or spread by Parallel, or, compiled, a policy or a trace that the compiled core does not serve
+        not fit, a deployment that is textbook, calibrated or spread by Parallel, or, compiled, a policy or a trace that
+        the compiled core does not serve
 
     Examples
     --------
