@@ -561,3 +561,32 @@ def test_size_says_what_is_multiplied_in(command: Command) -> None:
     assert first[0] < first[1]  # the bound of the same arithmetic is never beaten
     assert main([*fp8, "--compute", "fp7"]) == 2
     assert main([*fp8, "--compute", "fp8", "--calibrated"]) == 2
+
+
+def test_every_question_can_be_asked_of_a_forecast(command: Command) -> None:
+    on = ("llama-3-8b", "--on", "h100-sxm")
+    forecast = Deployment(load("llama-3-8b"), accelerator("h100-sxm"), calibrated="vllm")
+    found = forecast.solve("batch", latency=0.02)
+    assert f"usable {found.usable} " in command("solve", "batch", *on, "--latency", "0.02", "--calibrated", "vllm")
+    asked = json.loads(command("what-if", *on, "--batch", "32", "--calibrated", "vllm", "--json"))
+    assert asked["value"] == forecast.decode(32, 1024).seconds_per_token
+    swept = json.loads(command("sweep", *on, "batch=1,32", "--calibrated", "vllm", "--json"))
+    assert [point["latency"] for point in swept["points"]] == pytest.approx(
+        [forecast.decode(batch, 1024).seconds_per_token for batch in (1, 32)], rel=1e-14
+    )
+    assert swept["attributes"]["method"] == "calibrated"
+    load_ = ("--rate", "20", "--prompt", "1000", "--generated", "300")
+    planned = json.loads(
+        command("plan", "llama-3-8b", "--on", "h100-sxm=2.5", *load_, "--calibrated", "vllm", "--json")
+    )
+    best = planned["best"]
+    assert best["seconds_per_token"] == forecast.decode(best["batch"], 1300).seconds_per_token
+    for text in (
+        command("solve", "batch", *on, "--latency", "0.02", "--calibrated"),
+        command("what-if", *on, "--calibrated"),
+        command("sweep", *on, "batch=1,2", "--calibrated"),
+        command("plan", "llama-3-8b", "--on", "h100-sxm=2.5", *load_, "--calibrated"),
+    ):
+        assert text.splitlines()[-1].startswith("note: a forecast for average software: half of such forecasts")
+    with pytest.raises(SystemExit):
+        main(["solve", "batch", *on, "--latency", "0.02", "--calibrated", "foo"])

@@ -4,18 +4,20 @@ import argparse
 from typing import Any
 
 from costmodel.cli._arguments import add_assume_family, add_deployment, parallel, price, used
+from costmodel.cli._forecast import add_calibrated
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.zoo import load
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
-    """MODEL, --on, how it is used, --price, --utilisation."""
+    """MODEL, --on, how it is used, --price, --utilisation, --calibrated."""
     parser.add_argument("model", metavar="MODEL", help="a preset (see 'costmodel models') or the path of a config.json")
     parser.add_argument("--on", required=True, metavar="ACCELERATOR", help="see 'costmodel hardware'")
     add_deployment(parser)
     add_assume_family(parser)
     add_money(parser)
+    add_calibrated(parser)
 
 
 def add_money(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +30,7 @@ def deployed(options: argparse.Namespace) -> Deployment:
     """The deployment that the options describe."""
     return Deployment(
         load(options.model, assume_family=options.assume_family), accelerator(options.on), weights=options.weights,
-        cache=options.cache, parallel=parallel(options),
+        cache=options.cache, parallel=parallel(options), calibrated=options.calibrated,
     )  # fmt: skip
 
 

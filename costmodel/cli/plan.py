@@ -15,6 +15,7 @@ from costmodel.cli._arguments import (
     storage,
     used,
 )
+from costmodel.cli._forecast import add_calibrated, noted
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.sizing.choice import Choice, Load, Slo
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reserve", type=share, default=share("0"), metavar="SHARE", help="share of memory kept free")
     parser.add_argument("--most-devices", type=count, metavar="N", help="how many can be had")
     add_assume_family(parser)
+    add_calibrated(parser)
     add_json(parser)
 
 
@@ -78,11 +80,11 @@ def run(options: argparse.Namespace) -> None:
         Load(options.rate, options.prompt, options.generated), prices=prices(options.on),
         shardings=once("--tensor", options.tensor), weights=once("--weights", options.weights),
         cache=once("--cache", options.cache), utilisation=options.utilisation,
-        most_devices=options.most_devices, reserve=options.reserve,
+        most_devices=options.most_devices, reserve=options.reserve, calibrated=options.calibrated,
     )  # fmt: skip
     if options.json:
         second = found.runner_up and as_json(found.runner_up)
         rejected = [{"choice": what, "reason": why} for what, why in found.rejected]
         print_json({"best": as_json(found.best), "runner_up": second, "rejected": rejected})
     else:
-        print(found)
+        print(noted(found, options.calibrated))

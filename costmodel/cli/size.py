@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from costmodel.calibration import AVERAGE, Engine, engine, fitted
+from costmodel.calibration import fitted
 from costmodel.cli._arguments import (
     SPREADS,
     add_assume_family,
@@ -16,7 +16,7 @@ from costmodel.cli._arguments import (
     print_json,
     share,
 )
-from costmodel.common.errors import CostModelError
+from costmodel.cli._forecast import add_calibrated, forecast_for
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
 from costmodel.tables import rate, with_prefix
@@ -40,27 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--textbook", action="store_true", help="the memory-bound closed form, embedding counted, norms left out"
     )
     add_parallel(parser)
-    parser.add_argument(
-        "--calibrated", type=software, nargs="?", const=True, default=False, metavar="SOFTWARE",
-        help="a forecast fitted to published measurements, with its error, in place of the bound (as SOFTWARE runs)",
-    )  # fmt: skip
+    add_calibrated(parser)
     add_json(parser)
-
-
-def software(text: str) -> str:
-    """The family that a software belongs to."""
-    try:
-        found = engine(text)
-        return (Engine(text.lower()) if found.family == AVERAGE else found).family  # it refuses all but the average
-    except CostModelError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def method(deployment: Deployment) -> str:
     """How the times were found."""
     if deployment.calibrated:
-        family = AVERAGE if deployment.calibrated is True else deployment.calibrated
-        return f"forecast for {'average software' if family == AVERAGE else family}"
+        return forecast_for(deployment.calibrated)
     return "textbook" if deployment.textbook else "roofline"
 
 

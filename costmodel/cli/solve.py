@@ -3,6 +3,7 @@
 import argparse
 
 from costmodel.cli._arguments import add_json, add_parallel, positive, print_json
+from costmodel.cli._forecast import noted
 from costmodel.cli._questions import add_question, deployed, where
 from costmodel.sizing.levers import LEVERS, METRICS
 
@@ -38,4 +39,4 @@ def run(options: argparse.Namespace) -> None:
             }
         )
     else:
-        print(found)
+        print(noted(found, options.calibrated))

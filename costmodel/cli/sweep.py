@@ -14,6 +14,7 @@ from costmodel.cli._arguments import (
     positive,
     print_json,
 )
+from costmodel.cli._forecast import add_calibrated, noted
 from costmodel.common.errors import CostModelError
 from costmodel.hardware import accelerator
 from costmodel.sizing import Deployment
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_weights(parser)
     add_assume_family(parser)
     add_parallel(parser)
+    add_calibrated(parser)
 
 
 def axis(text: str) -> tuple[str, Any]:
@@ -70,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
     """Print one row for each point."""
     deployment = Deployment(
         load(options.model, assume_family=options.assume_family), accelerator(options.on), weights=options.weights,
-        parallel=parallel(options),
+        parallel=parallel(options), calibrated=options.calibrated,
     )  # fmt: skip
     metrics = once("the metric", (metric(name).name for name in options.metrics.split(",")))
     axes = [(ALIASES.get(name, name), values) for name, values in map(axis, options.axes)]
@@ -91,4 +93,4 @@ def run(options: argparse.Namespace) -> None:
         print(frame.to_csv(index=False), end="")
     else:
         units = [f"{name} [{found[name].units}]" for name in metrics]
-        print(Table([*names, *units], frame.to_dict(orient="split")["data"]))
+        print(noted(Table([*names, *units], frame.to_dict(orient="split")["data"]), options.calibrated))

@@ -3,6 +3,7 @@
 import argparse
 
 from costmodel.cli._arguments import add_json, add_parallel, print_json
+from costmodel.cli._forecast import noted
 from costmodel.cli._questions import add_question, deployed, where
 from costmodel.sizing.levers import METRICS
 from costmodel.sizing.words import titled
@@ -32,4 +33,5 @@ def run(options: argparse.Namespace) -> None:
             }
         )
     else:
-        print(f"{titled(deployment)}, batch {options.batch:,}, context {options.context:,}\n{found}")
+        answer = f"{titled(deployment)}, batch {options.batch:,}, context {options.context:,}\n{found}"
+        print(noted(answer, options.calibrated))
