@@ -13,7 +13,7 @@ from costmodel.parallel import Parallel
 from costmodel.sizing.levers import METRICS, Use
 from costmodel.sizing.money import dollars_per_million, joules_per_token
 from costmodel.sizing.pareto import Point
-from costmodel.sizing.plan import busy_seconds
+from costmodel.sizing.plan import busy_seconds, choice
 from tests.test_sizing import H100, LLAMA
 
 PRICES = {"h100-sxm": 3.0, "a100-sxm-80gb": 1.7, "l40s": 1.0}
@@ -87,6 +87,18 @@ def test_a_plan_of_stages_and_groups_is_what_brute_force_finds(spread: Parallel,
         return
     best = ask().best
     assert (best.dollars_per_hour, best.latency, best.batch) == min(tried)
+
+
+@pytest.mark.parametrize(("context", "most"), [(250_000, 5), (139_000, 9), (100_000, 13)])
+def test_a_last_block_that_is_not_full_may_be_worse_than_the_one_before(context: int, most: int) -> None:
+    """Where memory ends a block early: five sequences over four stages take two rounds, as eight would."""
+    d = Deployment(LLAMA.model, accelerator("l40s"), parallel=Parallel(pipeline=4))
+    assert d.largest_batch(context) == most == 1 + (most - 1) // 4 * 4
+    asked = Load(50, context - 300, 300)
+    best = plan(d.model, Slo(), asked, prices={"l40s": 1.0}, shardings=[d.parallel]).best
+    tried = [choice(d, "l40s", batch, asked, 1.0, 1) for batch in range(1, most + 1)]
+    assert (best.devices, best.batch) == min((one.devices, one.batch) for one in tried)
+    assert best.batch == most - 1
 
 
 def test_a_plan_says_why_not_the_others() -> None:

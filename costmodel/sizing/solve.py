@@ -56,7 +56,7 @@ class Solution(float):
     __str__ = __repr__
 
 
-def solve(deployment: Deployment, unknown: str, *, method: str = "auto", **conditions: Any) -> Solution:
+def solve(deployment: Deployment, unknown: str, *, method: str, **conditions: Any) -> Solution:
     """The value of the unknown at which the target is met; see `Deployment.solve`.
 
     With several targets, the largest value that meets all of them, or the smallest where none limits it from above.
