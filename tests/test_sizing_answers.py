@@ -705,3 +705,26 @@ def test_a_forecast_of_prompts_counts_every_token() -> None:
     with pytest.raises(CostModelError) as error:
         LLAMA.decode(1, 100, generated=5)
     assert str(error.value) == "generated changes a forecast alone; give calibrated=True, or leave it out"
+
+
+def test_what_a_deployment_refuses_and_how_it_says_so() -> None:
+    forecast = {"calibrated": True}
+    for given, sentence in (
+        ({"compute": 8}, "compute must be the name of a dtype, such as 'bf16', got 8"),
+        ({"textbook": 1}, "textbook must be True or False, got 1"),
+        (forecast | {"textbook": True}, "textbook and calibrated are two answers to one question; ask for one of them"),
+        (forecast | {"compute": "fp8"}, "calibrated supposes the arithmetic that its weights get; leave out 'fp8'"),
+    ):
+        with pytest.raises(CostModelError) as error:
+            Deployment(MODEL, CARD, **given)
+        assert str(error.value) == sentence
+    assert Deployment(MODEL, CARD, reserve=0.1).usable_bytes == 9 * 12 * 10**8  # a tenth, not the float nearest to it
+    assert D.memory_bytes(0, 10) == D.weight_bytes
+    with pytest.raises(CostModelError, match=r"^batch must be a whole number, at least 0, got -1$"):
+        D.memory_bytes(-1, 10)
+
+
+def test_the_arithmetic_asked_for_is_what_is_timed() -> None:
+    half, full = (Deployment(LLAMA.model, H100, compute=dtype).prefill(8192) for dtype in ("fp8", "bf16"))
+    assert (half.peak, full.peak) == (1979 * 10**12, 989 * 10**12)
+    assert half.seconds == pytest.approx(full.seconds * 989 / 1979)
