@@ -718,7 +718,8 @@ def test_what_a_deployment_refuses_and_how_it_says_so() -> None:
         with pytest.raises(CostModelError) as error:
             Deployment(MODEL, CARD, **given)
         assert str(error.value) == sentence
-    assert Deployment(MODEL, CARD, reserve=0.1).usable_bytes == 9 * 12 * 10**8  # a tenth, not the float nearest to it
+    tenth = Deployment(MODEL, CARD, reserve=0.1)  # not the float nearest to a tenth
+    assert (tenth.reserve, tenth.usable_bytes) == (Fraction(1, 10), 9 * 12 * 10**8)
     assert D.memory_bytes(0, 10) == D.weight_bytes
     with pytest.raises(CostModelError, match=r"^batch must be a whole number, at least 0, got -1$"):
         D.memory_bytes(-1, 10)
