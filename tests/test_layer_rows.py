@@ -3,7 +3,10 @@
 A row is its name, how often it occurs, its FLOPs, and the elements it moves between memory and chip, by role.
 """
 
+from dataclasses import replace
+
 import pytest
+from sympy import Symbol
 
 import costmodel.layers
 from costmodel.common.errors import CostModelError
@@ -321,3 +324,38 @@ def test_kinds_are_imported_when_asked_for() -> None:
         assert costmodel.layers.__getattr__("Moe") is Moe
     with pytest.raises(AttributeError, match=r"^module 'costmodel.layers' has no attribute 'Nothing'$"):
         costmodel.layers.Nothing  # noqa: B018
+
+
+def test_latents_store_the_same_matrices_whichever_way_they_are_used() -> None:
+    stored = [LatentAttention(D, N, **LATENT, query_latent=Q, absorbed=way).matrices() for way in (None, True, False)]
+    assert stored[0] == stored[1] == stored[2]
+    assert (
+        sum(a * b * count for a, b, count in stored[0]) == LatentAttention(D, N, **LATENT, query_latent=Q).matrix_params
+    )
+
+
+def test_latents_turn_what_is_rotated_and_nothing_else() -> None:
+    named = lambda rotary: [  # noqa: E731
+        row.name for row in LatentAttention(D, N, **LATENT | {"rotary": rotary}).ledger(PASS).rows if "RoPE" in row.name
+    ]
+    assert (named(0), named(1), named(R)) == ([], ["query RoPE", "key RoPE"], ["query RoPE", "key RoPE"])
+
+
+def test_latents_are_kept_where_that_takes_as_many_flops() -> None:
+    """pairs·(2·C − H − U) = (S − T)·C·(H + U) to the FLOP: 6·6 against 1·6·6."""
+    layer = LatentAttention(D, N, latent=6, rotary=R, key_width=3, value_width=3)
+    tie = ForwardPass(1, 2, 3, causal=False)
+    assert layer.absorbs(tie)
+    assert layer.absorbs(ForwardPass(1, 6, Symbol("S", positive=True)))  # taken as long: 6·6 against 36
+    assert not layer.absorbs(ForwardPass(1, 7, Symbol("S", positive=True)))
+    letters = {"latent": Symbol("C", positive=True)}
+    assert not replace(layer, **letters).absorbs(tie)
+    assert not replace(layer, key_width=Symbol("H", positive=True)).absorbs(tie)
+
+
+def test_a_shared_expert_with_and_without_a_gate() -> None:
+    gated, bare = (Moe(Mlp(D, F), E, A, shared=Mlp(D, 7), shared_gate=gate) for gate in (True, False))
+    routed = 3 * D * F
+    assert bare.active_matrix_params == A * routed + D * E + 3 * D * 7
+    assert gated.active_matrix_params == bare.active_matrix_params + D
+    assert gated.matrix_params == E * routed + D * E + 3 * D * 7 + D
