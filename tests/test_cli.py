@@ -590,3 +590,10 @@ def test_every_question_can_be_asked_of_a_forecast(command: Command) -> None:
         assert text.splitlines()[-1].startswith("note: a forecast for average software: half of such forecasts")
     with pytest.raises(SystemExit):
         main(["solve", "batch", *on, "--latency", "0.02", "--calibrated", "foo"])
+
+
+def test_a_device_may_be_free_and_no_less(command: Command, capsys: pytest.CaptureFixture) -> None:
+    asked = ("plan", "llama-3-8b", "--rate", "1", "--prompt", "1000", "--generated", "300")
+    assert json.loads(command(*asked, "--on", "h100-sxm=0", "--json"))["best"]["dollars_per_hour"] == 0
+    assert main([*asked, "--on", "h100-sxm=-1"]) == 2
+    assert "must be a number of at least 0, got '-1'" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Speculation as algebra: closed forms against other routes, limits, published tables, when it pays."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 
@@ -10,6 +11,8 @@ from sympy import Max, Rational, diff, limit, simplify
 
 from costmodel import CostModelError, Deployment, accelerator, load, transformer
 from costmodel.evaluate import evaluate
+from costmodel.layers import Mlp
+from costmodel.model import Block, Model
 from costmodel.passes import ForwardPass
 from costmodel.speculation import (
     Speculation,
@@ -218,6 +221,10 @@ def test_memory_holds_the_caches_of_both_models() -> None:
     parts = [Deployment(target, card, cache="fp8"), Deployment(draft, card, weights="int4", cache="fp8")]
     assert [sum(d.memory_bytes(b, 8192) for d in parts) <= card.capacity for b in held] == [True, False]
     assert Speculation(target, accelerator("h100-sxm")).largest_batch(8192) == 0
+    bare = Model(((Block((Mlp(8, 16),)), 1),), name="bare")  # caches nothing: 384 parameters, 768 bytes
+    card = replace(accelerator("h100-sxm"), capacity=2 * 768)
+    assert Speculation(bare, card, bare).largest_batch(100) is None
+    assert Speculation(bare, replace(card, capacity=2 * 768 - 1), bare).largest_batch(100) == 0
 
 
 def test_passes_of_a_run() -> None:
