@@ -71,6 +71,8 @@ def test_elementwise_touches_each_element_and_its_gain_once() -> None:
 
 def test_operand_on_chip_moves_nothing() -> None:
     assert contract("B D, D F -> B F", on_chip=[0, -1]).bytes == 2 * D * F
+    assert contract("B D, D F -> B F", on_chip=[-3, -1]) == contract("B D, D F -> B F", on_chip=[0, 2])
+    assert contract("B D, D F -> B F", sizes={"N": 0}).flops == 2 * B * D * F  # heads that no operand has
     assert contract("B D, D F -> B F", on_chip=[0, -1]).operands == ("[B D], D F", "[B F]")
 
 
@@ -110,6 +112,8 @@ def test_visible_pairs_replace_the_square() -> None:
         ("B D, D F -> B F", {"sizes": {"D": "8"}}, "axis D of .* must be positive, got '8'"),
         ("B D, D F -> B F", {"sizes": {"F": Integer(0)}}, "axis F of .* must be positive, got 0"),
         ("B K G, K G D -> B D", {"sizes": {"N": 8, "K": 0}}, "axis K of .* must be positive, got 0"),
+        ("B G, G D -> B D", {"sizes": {"N": 0, "K": 8}}, "axis N of .* must be positive, got 0"),
+        ("B D, D F -> B F", {"on_chip": [-4]}, r"on_chip of .*: no operand -4; they are 0 … 2, or -1"),
         ("B D, D F -> B F", {"on_chip": [3]}, r"on_chip of .*: no operand 3; they are 0 … 2, or -1"),
         ("B D, D F -> B F", {"on_chip": ["0"]}, "on_chip of .*: no operand '0'"),
         ("B T, B S -> B T S", {"visible": -1}, "pairs visible in .* must be a number from 0 to inf, got -1"),
